@@ -1,0 +1,154 @@
+"""A YAML text as values that know where they stand, so that every complaint names file, line and column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from checkpoint_action.errors import JobFileError
+from checkpoint_action.jobfile.values import nearest, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import yaml
+
+__all__ = ["Value", "parse"]
+
+_KINDS = {"scalar": "a text", "sequence": "a list", "mapping": "a mapping"}
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of the document.
+
+    :param what: how to call it in a message, for example ``step 'build': timeout``.
+    """
+
+    node: yaml.Node
+    source: str
+    what: str
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise :class:`JobFileError` at this value."""
+        mark = self.node.start_mark
+        raise JobFileError(message, source=self.source, line=mark.line + 1, column=mark.column + 1)
+
+    @property
+    def _kind(self) -> str:
+        return str(self.node.id)  # type: ignore[attr-defined]  # each kind of node sets it; the stubs leave it out
+
+    def _wrong(self, wanted: str) -> NoReturn:
+        kind = "nothing" if self.is_null else _KINDS[self._kind]
+        self.fail(f"{self.what} must be {wanted}, not {kind}")
+
+    @property
+    def is_null(self) -> bool:
+        """Whether nothing was written here (also ``~`` and ``null``)."""
+        return self._kind == "scalar" and self.node.tag == "tag:yaml.org,2002:null"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list."""
+        return self._kind == "sequence"
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is a single text, number or word."""
+        return self._kind == "scalar" and not self.is_null
+
+    def text(self) -> str:
+        """The text exactly as written: ``on``, ``1.10`` and ``010`` are never turned into other things."""
+        if not self.is_scalar:
+            self._wrong("a text")
+        value = str(self.node.value)
+        if "\0" in value:
+            self.fail(f"{self.what} holds a NUL character")
+        return value
+
+    def boolean(self) -> bool:
+        """``true`` or ``false``."""
+        text = self.text() if self.is_scalar else self._wrong("true or false")
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        self.fail(f"{self.what} must be true or false, not '{text}'")
+
+    def integer(self, least: int = 0) -> int:
+        """A whole number, at least ``least``."""
+        text = self.text() if self.is_scalar else self._wrong("a whole number")
+        if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < least:
+            self.fail(f"{self.what} must be a whole number from {least}, not '{text}'")
+        return int(text)
+
+    def duration(self) -> float:
+        """Seconds."""
+        text = self.text() if self.is_scalar else self._wrong("a duration such as 90s, 10m or 1h30m")
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            self.fail(f"{self.what}: {error}")
+
+    def items(self) -> list[Value]:
+        """The members of a list."""
+        if not self.is_list:
+            self._wrong("a list")
+        return [Value(node, self.source, self.what) for node in self.node.value]
+
+    def texts(self) -> list[str]:
+        """The members of a list of texts; a single text stands for a list of one."""
+        return [self.text()] if self.is_scalar else [item.text() for item in self.items()]
+
+    def pairs(self) -> Iterator[tuple[Value, Value]]:
+        """Keys and values of a mapping, in order; a key that comes twice is refused."""
+        if self._kind != "mapping":
+            self._wrong("a mapping")
+        seen: dict[str, int] = {}
+        for key_node, value_node in self.node.value:
+            key = Value(key_node, self.source, f"{self.what}: a key")
+            name = key.text()
+            if name in seen:
+                key.fail(f"{self.what}: key '{name}' is there twice (first in line {seen[name]}); remove one")
+            seen[name] = key_node.start_mark.line + 1
+            yield key, Value(value_node, self.source, f"{self.what}: {name}")
+
+    def fields(self, valid: Collection[str]) -> dict[str, Value]:
+        """A mapping all of whose keys must be among ``valid``."""
+        fields = {}
+        for key, value in self.pairs():
+            name = key.text()
+            if name not in valid:
+                hint = nearest(name, valid) or f"; valid are {', '.join(valid)}"
+                key.fail(f"{self.what}: unknown key '{name}'{hint}")
+            fields[name] = value
+        return fields
+
+
+def parse(text: str, source: str, what: str) -> Value:
+    """The one document of a YAML text.
+
+    :param source: the file's name, for messages.
+    :param what: how to call the whole, for messages.
+    :raises JobFileError: it is not YAML, empty, or more than one document.
+    """
+    import yaml  # noqa: PLC0415  # only YAML users pay for it
+
+    loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        node = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        message = " ".join(part for part in (error.context, error.problem) if part)
+        raise JobFileError(f"not valid YAML: {message}", source=source, line=line, column=column) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise JobFileError(f"not valid YAML: {error.reason}", source=source, line=line) from None
+    except RecursionError:
+        raise JobFileError("not usable YAML: nested too deeply", source=source) from None
+    if node is None:
+        raise JobFileError(f"{what} is empty", source=source)
+    return Value(node, source, what)

@@ -1,0 +1,314 @@
+"""A job file's document resolved into a :class:`~checkpoint_action.model.Job`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import JobFileError
+from checkpoint_action.jobfile.document import Value, parse
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_retry_cause
+from checkpoint_action.model import AUTO, Job, Retry, Step
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ["JobDefaults", "load_job", "load_steps", "read_job_file"]
+
+JOB_KEYS = (
+    "job",
+    "shell",
+    "env",
+    "pass-env",
+    "secrets",
+    "working-directory",
+    "continue-on-error",
+    "max-failures",
+    "defaults",
+    "steps",
+)
+STEP_KEYS = (
+    "id",
+    "run",
+    "shell",
+    "env",
+    "pass-env",
+    "working-directory",
+    "needs",
+    "inputs",
+    "outputs",
+    "timeout",
+    "retry",
+    "always",
+)
+DEFAULTS_KEYS = ("timeout", "retry")
+RETRY_KEYS = ("max", "on", "backoff", "backoff-max")
+SHELLS = ("bash", "sh", "pwsh", "python")
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefaults:
+    """What a face (CLI or action) lays below the file: the file's own words win.
+
+    :param root: absolute folder that outputs are recorded relative to.
+    :param base: absolute folder that ``working-directory`` starts from.
+    """
+
+    name: str
+    root: Path
+    base: Path
+    shell: str = "bash"
+    outputs: tuple[str, ...] | Literal["auto"] = ()
+    timeout: float | None = None
+    retry: Retry = Retry()
+    continue_on_error: bool = False
+    max_failures: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a step inherits.
+
+    :param base: where ``working-directory`` starts from, also a step's own: it replaces the job's, as on GitHub.
+    """
+
+    base: Path
+    cwd: Path
+    shell: str
+    outputs: tuple[str, ...] | Literal["auto"]
+    timeout: float | None
+    retry: Retry
+    env: dict[str, str] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+
+
+def read_job_file(path: Path, source: str) -> str:
+    """The text of a job file.
+
+    :raises JobFileError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise JobFileError(f"cannot read the job file: {error.strerror}", source=source) from None
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise JobFileError("the job file is not UTF-8; save it as UTF-8", source=source, line=line) from None
+
+
+def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
+    """Resolve a whole job file.
+
+    :param text: the YAML text.
+    :param source: the file's name, for messages.
+    :raises JobFileError: anything in it is not as documented.
+    """
+    document = parse(text, source, "the job file")
+    fields = document.fields(JOB_KEYS)
+    name = defaults.name
+    if "job" in fields:
+        name = fields["job"].text()
+        if not is_name(name):
+            fields["job"].fail(f"job name '{name}' is not valid; use {NAME_RULE}")
+    if "steps" not in fields:
+        document.fail("the job file has no steps; add 'steps:' with at least one 'id' and 'run'")
+    scope = _Scope(
+        base=defaults.base,
+        cwd=_folder(fields, defaults.base, defaults.base),
+        shell=_shell(fields["shell"]) if "shell" in fields else defaults.shell,
+        outputs=defaults.outputs,
+        timeout=defaults.timeout,
+        retry=defaults.retry,
+        env=_env(fields["env"]) if "env" in fields else {},
+        pass_env=_variables(fields["pass-env"]) if "pass-env" in fields else (),
+    )
+    if "defaults" in fields:
+        given = fields["defaults"].fields(DEFAULTS_KEYS)
+        if "timeout" in given:
+            scope = replace(scope, timeout=given["timeout"].duration())
+        if "retry" in given:
+            scope = replace(scope, retry=_retry(given["retry"], scope.retry))
+    return Job(
+        name=name,
+        root=defaults.root,
+        steps=_steps(fields["steps"], scope),
+        secrets=_variables(fields["secrets"]) if "secrets" in fields else (),
+        continue_on_error=(
+            fields["continue-on-error"].boolean() if "continue-on-error" in fields else defaults.continue_on_error
+        ),
+        max_failures=fields["max-failures"].integer(1) if "max-failures" in fields else defaults.max_failures,
+    )
+
+
+def load_steps(text: str, source: str, defaults: JobDefaults) -> Job:
+    """Resolve a bare list of steps (the action's ``steps`` input) into a job.
+
+    :raises JobFileError: anything in it is not as documented.
+    """
+    scope = _Scope(defaults.base, defaults.base, defaults.shell, defaults.outputs, defaults.timeout, defaults.retry)
+    return Job(
+        name=defaults.name,
+        root=defaults.root,
+        steps=_steps(parse(text, source, "steps"), scope),
+        continue_on_error=defaults.continue_on_error,
+        max_failures=defaults.max_failures,
+    )
+
+
+def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
+    items = value.items()
+    if not items:
+        value.fail("there are no steps; add at least one 'id' and 'run'")
+    steps: dict[str, Step] = {}
+    ids: dict[str, Value] = {}
+    wanted: list[tuple[Step, list[Value]]] = []
+    for number, item in enumerate(items, 1):
+        item = replace(item, what=f"step {number}")  # noqa: PLW2901  # the same value under its better name
+        step, id_value, needs = _step(item, scope, list(steps))
+        folded = step.id.casefold()
+        if folded in ids:
+            first = ids[folded]
+            also = "" if first.text() == step.id else f" (as '{first.text()}'; upper and lower case count as one)"
+            line = first.node.start_mark.line + 1
+            id_value.fail(f"step id '{step.id}' is there twice, first in line {line}{also}; rename one")
+        ids[folded] = id_value
+        steps[step.id] = step
+        wanted.append((step, needs))
+    for step, needs in wanted:
+        for need in needs:
+            if need.text() not in steps:
+                need.fail(f"step '{step.id}' needs '{need.text()}', which is no step{nearest(need.text(), steps)}")
+    return _in_order(steps, {step.id: needs for step, needs in wanted})
+
+
+def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[Step, ...]:
+    """The steps as written, except that a step comes after all it needs."""
+    sorter = TopologicalSorter({step.id: step.needs for step in steps.values()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1][::-1]
+        # A default only ever points back, so at least one link of a circle was written.
+        link = next(need for step in circle for need in needs[step] if need.text() in circle)
+        link.fail(f"steps need each other in a circle: {' -> '.join(circle)}; take one 'needs' out")
+    position = {step: number for number, step in enumerate(steps)}
+    names = list(steps)
+    ready: list[int] = []
+    ordered = []
+    while sorter.is_active():
+        for step in sorter.get_ready():
+            heappush(ready, position[step])
+        name = names[heappop(ready)]
+        ordered.append(steps[name])
+        sorter.done(name)
+    return tuple(ordered)
+
+
+def _step(item: Value, scope: _Scope, before: list[str]) -> tuple[Step, Value, list[Value]]:
+    fields = item.fields(STEP_KEYS)
+    for key in ("id", "run"):
+        if key not in fields:
+            item.fail(f"{item.what} has no '{key}'")
+    name = fields["id"].text()
+    if not is_name(name):
+        fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}")
+    fields = {key: replace(value, what=f"step '{name}': {key}") for key, value in fields.items()}
+    command = fields["run"].text()
+    if not command.strip():
+        fields["run"].fail(f"step '{name}' has an empty command")
+    needs = fields["needs"].items() if "needs" in fields and fields["needs"].is_list else []
+    if "needs" in fields and not fields["needs"].is_list:
+        needs = [fields["needs"]]
+        fields["needs"].text()
+    step = Step(
+        id=name,
+        command=command,
+        shell=_shell(fields["shell"]) if "shell" in fields else scope.shell,
+        cwd=_folder(fields, scope.base, scope.cwd),
+        env={**scope.env, **(_env(fields["env"]) if "env" in fields else {})},
+        pass_env=_merge(scope.pass_env, _variables(fields["pass-env"]) if "pass-env" in fields else ()),
+        inputs=_patterns(fields["inputs"]) if "inputs" in fields else None,
+        outputs=_outputs(fields["outputs"]) if "outputs" in fields else scope.outputs,
+        needs=tuple(need.text() for need in needs) if "needs" in fields else tuple(before[-1:]),
+        timeout=fields["timeout"].duration() if "timeout" in fields else scope.timeout,
+        retry=_retry(fields["retry"], scope.retry) if "retry" in fields else scope.retry,
+        always=fields["always"].boolean() if "always" in fields else False,
+    )
+    return step, fields["id"], needs
+
+
+def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _folder(fields: dict[str, Value], base: Path, inherited: Path) -> Path:
+    if "working-directory" not in fields:
+        return inherited
+    return Path(base, fields["working-directory"].text())
+
+
+def _shell(value: Value) -> str:
+    shell = value.text()
+    if shell in SHELLS or "{0}" in shell:
+        return shell
+    value.fail(
+        f"{value.what}: unknown shell '{shell}'{nearest(shell, SHELLS)} "
+        f"(valid are {', '.join(SHELLS)} or a command with {{0}} for the script)"
+    )
+
+
+def _env(value: Value) -> dict[str, str]:
+    env = {}
+    for key, item in value.pairs():
+        name = key.text()
+        if not name or "=" in name:
+            key.fail(f"{value.what}: '{name}' cannot be the name of a variable")
+        env[name] = "" if item.is_null else item.text()
+    return env
+
+
+def _variables(value: Value) -> tuple[str, ...]:
+    names = value.texts()
+    for name in names:
+        if not name or "=" in name:
+            value.fail(f"{value.what}: '{name}' cannot be the name of a variable")
+    return tuple(dict.fromkeys(names))
+
+
+def _patterns(value: Value) -> tuple[str, ...]:
+    patterns = tuple(value.texts())
+    for pattern in patterns:
+        if not pattern.strip("!"):
+            value.fail(f"{value.what}: an empty path")
+    return patterns
+
+
+def _outputs(value: Value) -> tuple[str, ...] | Literal["auto"]:
+    if value.is_scalar and value.text() == AUTO:
+        return "auto"
+    return _patterns(value)
+
+
+def _retry(value: Value, base: Retry) -> Retry:
+    if value.is_scalar:
+        return replace(base, max=value.integer())
+    fields = value.fields(RETRY_KEYS)
+    retry = base
+    if "max" in fields:
+        retry = replace(retry, max=fields["max"].integer())
+    if "on" in fields:
+        try:
+            causes = tuple(parse_retry_cause(text) for text in fields["on"].texts())
+        except ValueError as error:
+            fields["on"].fail(f"{fields['on'].what}: {error}")
+        retry = replace(retry, on=causes)
+    if "backoff" in fields:
+        retry = replace(retry, backoff=fields["backoff"].duration())
+    if "backoff-max" in fields:
+        retry = replace(retry, backoff_max=fields["backoff-max"].duration())
+    return retry

@@ -1,0 +1,70 @@
+"""The small languages of the job file and the command line: names, durations, retry causes."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NAME_RULE", "is_name", "name_from", "nearest", "parse_duration", "parse_retry_cause"]
+
+NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z")
+_LONGEST = 10 * 365 * 86400.0
+
+
+def is_name(text: str) -> bool:
+    """Whether ``text`` can be the id of a step or the name of a job."""
+    return _NAME.match(text) is not None
+
+
+def name_from(text: str, default: str) -> str:
+    """The nearest valid name to ``text`` (a folder's name, say); ``default`` where nothing is left of it."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+    name = re.sub(r"^[^A-Za-z0-9]+", "", name)[:100]
+    return name or default
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for the closest of ``valid``, or an empty text when none is close."""
+    folded = {name.casefold(): name for name in valid}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.5)
+    return f"; did you mean '{folded[close[0]]}'?" if close else ""
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``90``, ``1.5``, ``90s``, ``10m`` or ``1h30m``.
+
+    :raises ValueError: it is none of these, or not a time between 0 and ten years.
+    """
+    text = text.strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        match = _DURATION.match(text)
+        if match is None or not text:
+            raise ValueError(f"'{text}' is not a duration; write 90, 90s, 10m or 1h30m") from None
+        seconds = 3600 * float(match.group("h") or 0) + 60 * float(match.group("m") or 0) + float(match.group("s") or 0)
+    if not math.isfinite(seconds) or not 0 <= seconds <= _LONGEST:
+        raise ValueError(f"'{text}' is not a duration between 0 and ten years")
+    return seconds
+
+
+def parse_retry_cause(text: str) -> Literal["error", "timeout"] | int:
+    """One word of a retry list: ``error``, ``timeout`` or an exit code.
+
+    :raises ValueError: it is none of these.
+    """
+    if text == "error":
+        return "error"
+    if text == "timeout":
+        return "timeout"
+    if re.fullmatch(r"\d{1,10}", text) and int(text) > 0:
+        return int(text)
+    raise ValueError(f"'{text}' is neither error, timeout nor an exit code{nearest(text, ('error', 'timeout'))}")

@@ -1,0 +1,1 @@
+"""What a person sees: each reporter listens to the events of a run."""

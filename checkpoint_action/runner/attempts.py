@@ -1,0 +1,109 @@
+"""The tries of one step: run, look at what it left, wait, run again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status
+from checkpoint_action.runner.outputs import MissingOutputError
+from checkpoint_action.runner.process import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from checkpoint_action.model import Retry
+    from checkpoint_action.runner.process import Outcome
+
+__all__ = ["Try", "backoff_delay", "judge", "run_tries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try of a step, judged.
+
+    :param number: from 1.
+    :param started: wall-clock start, seconds since the epoch.
+    :param error: why it is not done, empty when it is.
+    """
+
+    number: int
+    status: Status
+    exit_code: int | None
+    signal: int | None
+    started: float
+    duration: float
+    error: str = ""
+    layer: Layer = Layer()
+    notes: tuple[str, ...] = ()
+
+
+def backoff_delay(retry: Retry, failed: int) -> float:
+    """Seconds to wait after the ``failed``-th failed try: ``backoff * 2^(failed-1)``, never above the cap."""
+    if retry.backoff <= 0:
+        return 0.0
+    # The exponent is cut where the product is far above any cap, so that no number of tries overflows.
+    return min(math.ldexp(retry.backoff, min(failed - 1, 64)), retry.backoff_max)
+
+
+def judge(outcome: Outcome, number: int, started: float, timeout: float | None, collect: Callable[[], Layer]) -> Try:
+    """What a finished process means for its step.
+
+    :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`.
+    """
+
+    def ended(status: Status, error: str = "", exit_code: int | None = None, layer: Layer | None = None) -> Try:
+        code = outcome.exit_code if exit_code is None else exit_code
+        found = Layer() if layer is None else layer
+        return Try(number, status, code, outcome.signal, started, outcome.duration, error, found, outcome.notes)
+
+    if outcome.end is End.NOT_STARTED:
+        return ended(Status.FAILED, outcome.notes[0])
+    if outcome.end is End.STOPPED:
+        return ended(Status.INTERRUPTED, "it was stopped")
+    if outcome.end is End.TIMEOUT:
+        return ended(Status.TIMEOUT, f"it took longer than its {timeout:g} s")
+    if outcome.signal is not None:
+        return ended(Status.FAILED, f"it was ended by signal {outcome.signal}")
+    if outcome.exit_code != 0:
+        return ended(Status.FAILED, f"it ended with exit code {outcome.exit_code}")
+    try:
+        layer = collect()
+    except MissingOutputError as error:
+        return ended(Status.FAILED, str(error), ARTIFACT_MISSING)
+    except OSError as error:
+        return ended(Status.FAILED, f"cannot look at its outputs: {error}")
+    return ended(Status.DONE, layer=layer)
+
+
+def _retried(retry: Retry, failed: Try) -> bool:
+    if failed.status is Status.TIMEOUT:
+        return "timeout" in retry.on
+    if failed.status is not Status.FAILED:
+        return False
+    return "error" in retry.on or failed.exit_code in retry.on
+
+
+def run_tries(
+    retry: Retry,
+    attempt: Callable[[int], Try],
+    wait: Callable[[float], bool],
+    announce: Callable[[Try, float], None],
+) -> Try:
+    """Try until it is done, not to be retried, or the tries are used up; the last try counts.
+
+    :param attempt: makes the try of this number.
+    :param wait: sleeps for seconds; true when a stop was requested meanwhile.
+    :param announce: told of a failed try that another follows, and the wait before it.
+    """
+    number = 1
+    while True:
+        result = attempt(number)
+        if result.status is Status.DONE or number > retry.max or not _retried(retry, result):
+            return result
+        delay = backoff_delay(retry, number)
+        announce(result, delay)
+        if wait(delay):
+            return result
+        number += 1

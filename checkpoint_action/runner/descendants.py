@@ -1,0 +1,170 @@
+"""Finding and ending what a step's shell started, also what left its process group and session."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["MARKER", "Lineage", "adopt_orphans", "reap_orphans"]
+
+MARKER = "CHECKPOINT_RUN_STEP_TOKEN"
+"""Variable in each step's environment that tells its descendants from those of other steps."""
+
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+_roots: set[int] = set()
+
+
+class _Process(NamedTuple):
+    parent: int
+    session: int
+    started: str
+    zombie: bool
+
+
+def adopt_orphans() -> bool:
+    """On Linux: become the parent of descendants that lose theirs, so that none can get away.
+
+    :returns: whether it worked; without it a double-forked daemon may survive the end of its step.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes  # noqa: PLC0415  # only a run needs it
+
+        return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def reap_orphans() -> None:
+    """Take the exit status of adopted processes that have ended, never of a step's own shell."""
+    if sys.platform != "linux":
+        return
+    try:
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_bytes().split()
+    except OSError:
+        return
+    for child in map(int, children):
+        if child not in _roots:
+            process = _read(child)
+            if process is not None and process.zombie:
+                with suppress(ChildProcessError):
+                    os.waitpid(child, os.WNOHANG)
+
+
+def _read(pid: int) -> _Process | None:
+    """One process from ``/proc``, see proc_pid_stat(5)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return _Process(int(fields[1]), int(fields[3]), fields[19].decode(), fields[0] in b"ZX")
+
+
+def _marker(pid: int) -> str | None:
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    prefix = MARKER.encode() + b"="
+    return next((item[len(prefix) :].decode() for item in environ.split(b"\0") if item.startswith(prefix)), None)
+
+
+class Lineage:
+    """The processes below one step's shell.
+
+    What was once seen to belong is remembered (with its start time, against reused process ids), since a process
+    whose parent has died no longer shows where it came from.
+
+    :param root: the shell's process id, which is also its session's.
+    :param token: the value of :data:`MARKER` in the shell's environment.
+    """
+
+    def __init__(self, root: int, token: str) -> None:
+        self._root = root
+        self._token = token
+        self._known: dict[int, str] = {}
+        _roots.add(root)
+
+    def forget(self) -> None:
+        """The step is over: stop treating its shell as a child that somebody waits for."""
+        _roots.discard(self._root)
+
+    def alive(self) -> list[int]:
+        """Ids of the descendants that still live, the shell apart."""
+        table = self._table()
+        for pid, process in table.items():
+            if pid != self._root and pid not in self._known and self._belongs(pid, process, table):
+                self._known[pid] = process.started
+        return [
+            pid
+            for pid, started in self._known.items()
+            if pid in table and table[pid].started == started and not table[pid].zombie
+        ]
+
+    def group_lives(self) -> bool:
+        """Whether the shell's process group still has members, so that its number cannot mean another group."""
+        for pid in self.alive():
+            with suppress(OSError):
+                if os.getpgid(pid) == self._root:
+                    return True
+        return False
+
+    def kill(self) -> list[str]:
+        """Kill each descendant that still lives; what went wrong, as lines."""
+        notes = []
+        for pid in self.alive():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            except OSError as error:
+                notes.append(f"cannot kill process {pid}: {error.strerror}")
+        return notes
+
+    def _belongs(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
+        if process.session == self._root or self._below_root(process, table):
+            return True
+        if process.parent != os.getpid() or pid in _roots:
+            return False
+        # An orphan that we adopted: ours unless it carries another step's mark.
+        return _marker(pid) in (None, self._token)
+
+    def _below_root(self, process: _Process, table: dict[int, _Process]) -> bool:
+        seen = set()
+        parent = process.parent
+        while parent > 1 and parent not in seen:
+            if parent == self._root or parent in self._known:
+                return True
+            seen.add(parent)
+            above = table.get(parent)
+            parent = above.parent if above else 0
+        return False
+
+    def _table(self) -> dict[int, _Process]:
+        if sys.platform == "linux":
+            pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208  # names only
+            return {pid: process for pid in pids if (process := _read(pid)) is not None}
+        return self._table_by_psutil()
+
+    def _table_by_psutil(self) -> dict[int, _Process]:
+        try:
+            import psutil  # noqa: PLC0415  # only where there is no /proc, and only to end a step
+        except ImportError:
+            return {}
+        table = {}
+        for process in psutil.process_iter(["pid", "ppid", "create_time", "status"]):
+            info = process.info
+            try:
+                session = os.getsid(info["pid"]) if sys.platform != "win32" else 0
+            except OSError:
+                session = 0
+            table[info["pid"]] = _Process(
+                info["ppid"] or 0, session, repr(info["create_time"]), info["status"] == psutil.STATUS_ZOMBIE
+            )
+        return table

@@ -1,0 +1,130 @@
+"""What happens in a run, told to whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from checkpoint_action.model import Decision, Job, Record
+
+__all__ = [
+    "Event",
+    "Listener",
+    "RunEnded",
+    "RunStarted",
+    "StepBlocked",
+    "StepEnded",
+    "StepRestored",
+    "StepRetried",
+    "StepSkipped",
+    "StepStarted",
+    "Warned",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """The job begins."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class StepSkipped(Event):
+    """A step is done already and all it left is there."""
+
+    position: int
+    decision: Decision
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class StepRestored(Event):
+    """A step is done already and what it left has been put back.
+
+    :param seconds: what putting it back took.
+    """
+
+    position: int
+    decision: Decision
+    record: Record
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted(Event):
+    """A step's first try begins."""
+
+    position: int
+    decision: Decision
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepRetried(Event):
+    """A try has failed and another will follow.
+
+    :param failed: what is known of the failed try.
+    :param wait: seconds until the next.
+    """
+
+    position: int
+    failed: Record
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded(Event):
+    """A step's last try is over and recorded."""
+
+    position: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class StepBlocked(Event):
+    """A step cannot run since one that it needs is not done."""
+
+    position: int
+    step: str
+    need: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warned(Event):
+    """Something a person should know, which changes nothing in the result."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(Event):
+    """The job is over.
+
+    :param exit_code: as documented.
+    :param skipped: ids of the steps that were done already; and so on.
+    :param signal: the signal that stopped the run.
+    :param seconds: by the monotonic clock.
+    :param saved: seconds that skipped and restored steps took when they ran.
+    """
+
+    job: str
+    exit_code: int
+    ran: tuple[str, ...]
+    skipped: tuple[str, ...]
+    restored: tuple[str, ...]
+    failed: tuple[str, ...]
+    pending: tuple[str, ...]
+    signal: int | None
+    seconds: float
+    saved: float
+
+
+Listener = Callable[[Event], None]

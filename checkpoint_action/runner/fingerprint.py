@@ -1,0 +1,114 @@
+"""What makes a step "the same step", and what differs when it is not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from checkpoint_action.model import Reason
+from checkpoint_action.runner.hashing import text_digest
+from checkpoint_action.runner.outputs import expand
+from checkpoint_action.runner.scan import entry_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from checkpoint_action.model import Step
+    from checkpoint_action.runner.hashing import ContentDigests
+
+__all__ = ["explain_change", "fingerprint", "fingerprint_parts"]
+
+FORMAT = 1
+UNSET = "unset"
+
+
+def fingerprint_parts(
+    step: Step, root: Path, env: Mapping[str, str], needs: Mapping[str, str], digests: ContentDigests
+) -> dict[str, str]:
+    """Each thing that counts, under a name of its own: ``<kind>`` or ``<kind> <name>``.
+
+    Values of variables are only here as digests.
+
+    :param env: the outside environment, for ``pass-env``.
+    :param needs: result of each step it needs, by id.
+    """
+    try:
+        cwd = step.cwd.relative_to(root).as_posix()
+    except ValueError:
+        cwd = step.cwd.as_posix()
+    parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
+    for name, value in step.env.items():
+        parts[f"env {name}"] = text_digest(value)
+    for name in step.pass_env:
+        parts[f"pass-env {name}"] = text_digest(env[name]) if name in env else UNSET
+    if step.inputs is not None:
+        paths, missing = expand(step.inputs, step.cwd)
+        for path in paths:
+            entry = entry_of(path, path, digests)
+            if entry is not None and entry.type != "dir":
+                name = path.removeprefix(f"{root}/")
+                parts[f"input {name}"] = f"{entry.mode:04o} {entry.content}"
+        parts.update((f"input {pattern}", "missing") for pattern in missing)
+    for name, result in needs.items():
+        parts[f"needs {name}"] = result
+    return parts
+
+
+def fingerprint(parts: Mapping[str, str]) -> str:
+    """SHA-256 over the canonical JSON of the parts and the format number, hex."""
+    text = json.dumps({"format": FORMAT, "parts": dict(parts)}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_REASONS = (
+    ("command", Reason.COMMAND_CHANGED),
+    ("shell", Reason.COMMAND_CHANGED),
+    ("working-directory", Reason.COMMAND_CHANGED),
+    ("env", Reason.ENV_CHANGED),
+    ("pass-env", Reason.ENV_CHANGED),
+    ("input", Reason.INPUTS_CHANGED),
+    ("needs", Reason.NEEDS_CHANGED),
+)
+
+
+def explain_change(
+    old: Mapping[str, str], new: Mapping[str, str], old_command: str, new_command: str
+) -> tuple[Reason, str]:
+    """The first thing that differs, as a reason and a text ``name: old → new``."""
+    for kind, reason in _REASONS:
+        names = sorted(name for name in {*old, *new} if name.partition(" ")[0] == kind)
+        for name in names:
+            before, after = old.get(name), new.get(name)
+            if before == after:
+                continue
+            if kind == "command":
+                return reason, f"{_one_line(old_command)} → {_one_line(new_command)}"
+            label = name.partition(" ")[2] or name
+            if kind in {"env", "pass-env"}:
+                return reason, f"{label}: {_presence(before)} → {_presence(after)}"
+            return reason, f"{label}: {_short(before)} → {_short(after)}"
+    return Reason.COMMAND_CHANGED, "recorded by another format"
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def _presence(value: str | None) -> str:
+    if value is None:
+        return "not declared"
+    if value == UNSET:
+        return "unset"
+    return "empty" if value == text_digest("") else f"value {value[:8]}"
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "not there"
+    mode, space, content = value.partition(" ")
+    if space and len(content) == 64:
+        return f"{mode} sha256 {content[:12]}"
+    return value[:12] if len(value) == 64 else value

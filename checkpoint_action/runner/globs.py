@@ -1,0 +1,103 @@
+"""Path patterns: ``*`` and ``?`` within a part, ``**`` over parts, ``[…]`` classes, ``!`` to take away."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["Excludes", "has_magic", "matcher", "static_prefix"]
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def has_magic(pattern: str) -> bool:
+    """Whether a pattern is more than one literal path."""
+    return _MAGIC.search(pattern) is not None
+
+
+def static_prefix(pattern: str) -> str:
+    """The folder that everything a pattern can match lies in, empty for the starting folder itself."""
+    parts = pattern.split("/")
+    literal = []
+    for part in parts[:-1]:
+        if has_magic(part):
+            break
+        literal.append(part)
+    return "/".join(literal)
+
+
+@lru_cache(maxsize=1024)
+def matcher(pattern: str) -> re.Pattern[str]:
+    """A compiled pattern for whole paths with ``/`` between parts."""
+    out = []
+    parts = pattern.rstrip("/").split("/")
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        if part == "**":
+            out.append(".*" if last else "(?:[^/]+/)*")
+        else:
+            out.append(_part(part) + ("" if last else "/"))
+    return re.compile("".join(out) + r"\Z", re.DOTALL)
+
+
+def _part(part: str) -> str:
+    out = []
+    position = 0
+    while position < len(part):
+        char = part[position]
+        position += 1
+        if char == "*":
+            out.append("[^/]*")
+            while part[position : position + 1] == "*":
+                position += 1
+        elif char == "?":
+            out.append("[^/]")
+        elif char == "[" and (end := part.find("]", position + 1)) > 0:
+            body = part[position:end].replace("\\", "\\\\").replace("[", "\\[").replace("&&", "&\\&")
+            body = body.replace("||", "|\\|").replace("~~", "~\\~")
+            if body.startswith(("!", "^")):
+                body = "^/" + body[1:] if body[0] == "!" else "\\" + body
+            try:
+                re.compile(f"[{body}]")
+            except re.error:
+                out.append(re.escape(char))  # no class after all (such as [z-a]): a literal bracket
+                continue
+            out.append(f"(?!/)[{body}]")
+            position = end + 1
+        else:
+            out.append(re.escape(char))
+    return "".join(out)
+
+
+class Excludes:
+    """Paths to leave out, in the manner of ``.gitignore``.
+
+    A pattern without a slash (but at its end) holds at any depth, one with a slash from the starting folder.
+    What lies in an excluded folder is excluded with it; a later ``!pattern`` takes a path back in.
+
+    :param patterns: in order; the last that matches decides.
+    """
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self._rules = []
+        for raw in patterns:
+            keep = raw.startswith("!")
+            pattern = raw[1:] if keep else raw
+            only_folders = pattern.endswith("/")
+            pattern = pattern.rstrip("/")
+            if not pattern:
+                continue
+            anchored = "/" in pattern
+            pattern = pattern.lstrip("/") if anchored else f"**/{pattern}"
+            self._rules.append((matcher(pattern), keep, only_folders))
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def excluded(self, path: str, *, folder: bool) -> bool:
+        """Whether a path (whose folders are not excluded) is left out."""
+        verdict = False
+        for rule, keep, only_folders in self._rules:
+            if (folder or not only_folders) and rule.match(path):
+                verdict = not keep
+        return verdict

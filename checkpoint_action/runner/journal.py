@@ -1,0 +1,226 @@
+"""The durable local state of one job."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import StateError, StateWriteError
+from checkpoint_action.runner.durable import append, open_append, replace_file, sync_folder
+from checkpoint_action.runner.statefile import (
+    DamagedError,
+    JournalReader,
+    Snapshot,
+    journal_line,
+    read_snapshot,
+    write_snapshot,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checkpoint_action.model import Record
+
+__all__ = ["Journal", "Loaded", "StatePaths", "forget", "load"]
+
+
+@dataclass(frozen=True, slots=True)
+class StatePaths:
+    """Where a job's state lies.
+
+    :param folder: the state dir.
+    """
+
+    folder: Path
+    job: str
+
+    def _path(self, ending: str) -> Path:
+        return self.folder / f".checkpoint-run-{self.job}{ending}"
+
+    @property
+    def snapshot(self) -> Path:
+        """All records, readable."""
+        return self._path(".json")
+
+    @property
+    def journal(self) -> Path:
+        """One line a transition."""
+        return self._path(".journal")
+
+    @property
+    def lock(self) -> Path:
+        """What a run holds."""
+        return self._path(".lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A job's state as read.
+
+    :param warnings: lines a person should see.
+    :param settled: whether the snapshot says it all, so that nothing needs to be written before going on.
+    :param damaged_snapshot: whether the snapshot is to be moved aside.
+    """
+
+    records: dict[str, Record] = field(default_factory=dict)
+    sequence: int = 0
+    warnings: tuple[str, ...] = ()
+    settled: bool = False
+    damaged_snapshot: bool = False
+
+
+def load(paths: StatePaths) -> Loaded:
+    """Read a job's state; writes nothing.
+
+    :raises StateError: it cannot be read, or a newer version wrote it.
+    """
+    warnings = []
+    snapshot: Snapshot | None = None
+    damaged = False
+    data = _read(paths.snapshot)
+    if data is not None:
+        try:
+            snapshot = read_snapshot(data, str(paths.snapshot))
+        except DamagedError as error:
+            damaged = True
+            warnings.append(f"{paths.snapshot} is damaged ({error}); using the journal beside it")
+    lines = _read(paths.journal)
+    reader = JournalReader(snapshot, str(paths.journal))
+    reader.read(lines or b"")
+    if reader.damaged:
+        warnings.append(f"{paths.journal}: {reader.damaged} damaged line(s) left out; what they said runs again")
+    settled = snapshot is not None and lines == _base_lines(snapshot)
+    return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged)
+
+
+def _base_lines(snapshot: Snapshot) -> bytes:
+    opening = journal_line(snapshot.sequence, None)
+    return opening + b"".join(journal_line(snapshot.sequence, record) for record in snapshot.records.values())
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(f"cannot read {path}: {error.strerror}; choose another --state-dir") from None
+
+
+def forget(paths: StatePaths) -> bool:
+    """Remove a job's state (the caller holds its lock).
+
+    :returns: whether there was any.
+    :raises StateWriteError: it cannot be removed.
+    """
+    found = False
+    for path in (paths.snapshot, paths.journal):
+        try:
+            path.unlink()
+            found = True
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StateWriteError(f"cannot remove {path}: {error.strerror}") from None
+    sync_folder(paths.folder)
+    return found
+
+
+class Journal:
+    """Records transitions so that a step once recorded stays so.
+
+    The cost of recording a step does not grow with the number of steps: the snapshot is written at the start (where
+    it must be) and at the end, a line in between. The journal begins with all that the snapshot says, so that either
+    file alone is enough. The caller holds the job's lock.
+    """
+
+    def __init__(self, paths: StatePaths, loaded: Loaded) -> None:
+        self._paths = paths
+        self.records: dict[str, Record] = dict(loaded.records)
+        self._sequence = loaded.sequence
+        self._fd: int | None = None
+        self._settled = loaded.settled
+        self._aside = loaded.damaged_snapshot
+
+    def open(self) -> None:
+        """Make ready to record.
+
+        :raises StateWriteError: the state folder cannot be written; what it held is as it was.
+        """
+        try:
+            if self._aside:
+                self._move_aside()
+            if not self._settled:
+                self._fold()
+            self._fd = open_append(self._paths.journal)
+        except OSError as error:
+            raise StateWriteError(
+                f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir"
+            ) from None
+
+    def start(self, record: Record) -> None:
+        """Record that a step starts; durable when this returns.
+
+        :raises StateWriteError: it could not be recorded.
+        """
+        self._append(record, copies=2)
+
+    def finish(self, record: Record) -> None:
+        """Record how a step ended; durable when this returns.
+
+        :raises StateWriteError: it could not be recorded.
+        """
+        self._append(record, copies=1)
+
+    def _append(self, record: Record, copies: int) -> None:
+        if self._fd is None:
+            raise StateWriteError("the journal is not open")
+        self._sequence += 1
+        try:
+            append(self._fd, journal_line(self._sequence, record) * copies)
+        except OSError as error:
+            raise StateWriteError(
+                f"step '{record.step}': its {record.status.value} could not be recorded in {self._paths.journal}: "
+                f"{error.strerror}; the state before it is intact"
+            ) from None
+        self.records[record.step] = record
+        self._settled = False
+
+    def merge(self, records: Mapping[str, Record]) -> None:
+        """Take over records from elsewhere; written with the next fold."""
+        self.records.update(records)
+        self._settled = False
+
+    def close(self) -> None:
+        """Fold the journal into the snapshot.
+
+        :raises StateWriteError: that could not be written; the journal still holds everything.
+        """
+        if self._fd is None:
+            return
+        os.close(self._fd)
+        self._fd = None
+        if self._settled:
+            return
+        try:
+            self._fold()
+        except OSError as error:
+            raise StateWriteError(
+                f"cannot write {self._paths.snapshot}: {error.strerror}; the journal beside it holds the state"
+            ) from None
+
+    def _fold(self) -> None:
+        snapshot = Snapshot(self._sequence, self.records)
+        replace_file(self._paths.snapshot, write_snapshot(self._paths.job, snapshot))
+        replace_file(self._paths.journal, _base_lines(snapshot))
+        self._settled = True
+
+    def _move_aside(self) -> None:
+        for number in range(1, 1000):
+            target = Path(f"{self._paths.snapshot}.damaged-{number}")
+            if not target.exists():
+                self._paths.snapshot.replace(target)
+                self._aside = False
+                return

@@ -1,0 +1,209 @@
+"""One command as a process tree of its own: watched, limited in time, and ended whole."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from checkpoint_action.runner.stop import StopRequest
+
+__all__ = ["Command", "End", "Limits", "Outcome", "ProcessTree", "run_command"]
+
+_DRAIN = 0.5  # seconds that output is still read for after a shell has ended while something holds its pipe
+_POLL = 0.05  # seconds between looks at processes that give no notice of their end
+_UNKILLABLE = 5.0  # seconds after SIGKILL until we stop waiting and say so
+_HURRY = 1.0  # seconds of grace left once a second stop request came
+
+
+class End(str, Enum):
+    """Why a command ended."""
+
+    EXITED = "exited"
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"
+    NOT_STARTED = "not-started"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start.
+
+    :param argv: program and arguments.
+    :param env: the whole environment.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a command may take.
+
+    :param timeout: seconds in all; ``None`` is no limit.
+    :param grace: seconds between asking it to end and killing it.
+    """
+
+    timeout: float | None = None
+    grace: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended.
+
+    :param exit_code: what its shell returned, ``None`` if a signal ended it or it never started.
+    :param signal: the signal that ended its shell.
+    :param duration: seconds by the monotonic clock.
+    :param notes: lines a person should see (what could not be killed, what was left running).
+    """
+
+    end: End
+    exit_code: int | None
+    signal: int | None
+    duration: float
+    notes: tuple[str, ...] = ()
+
+
+class ProcessTree(Protocol):
+    """A started command and all that it started, on one platform."""
+
+    @property
+    def returncode(self) -> int | None:
+        """What ``Popen.returncode`` says; ``None`` while the shell lives."""
+        ...
+
+    @property
+    def output_ended(self) -> bool:
+        """Whether nothing holds the output any more."""
+        ...
+
+    def wait(self, seconds: float | None) -> None:
+        """Pump output until something happens: output, an end, a stop request, or ``seconds`` have passed."""
+        ...
+
+    def interrupt(self, signum: int) -> list[str]:
+        """Ask the tree to end with a signal (or what the platform has); what went wrong, as lines."""
+        ...
+
+    def kill(self) -> list[str]:
+        """End every process of the tree at once; what went wrong, as lines."""
+        ...
+
+    def survivors(self) -> list[int]:
+        """Ids of the processes of the tree that still live, the shell apart."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the output and all handles."""
+        ...
+
+
+def start_tree(command: Command, write: Callable[[bytes], None], stop: StopRequest) -> ProcessTree:
+    """Start a command on this platform.
+
+    :raises OSError: it cannot be started.
+    """
+    if sys.platform == "win32":
+        from checkpoint_action.runner.process_windows import WindowsTree  # noqa: PLC0415  # platform's own
+
+        return WindowsTree(command, write, stop)
+    from checkpoint_action.runner.process_posix import PosixTree  # noqa: PLC0415  # platform's own
+
+    return PosixTree(command, write, stop)
+
+
+def run_command(
+    command: Command,
+    limits: Limits,
+    write: Callable[[bytes], None],
+    stop: StopRequest,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Run a command to its end.
+
+    Its output is handed on as it comes. It ends when its shell ends; when it takes too long or a stop is requested
+    it is asked to end, given the grace, and then killed with everything it started.
+
+    :param write: gets each piece of the output, stdout and stderr as one stream.
+    :param clock: seconds that never jump.
+    """
+    begin = clock()
+    try:
+        tree = start_tree(command, write, stop)
+    except (OSError, ValueError) as error:
+        note = f"cannot start {command.argv[0]}: {error}"
+        return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
+    try:
+        end, notes = _supervise(tree, limits, stop, begin, clock)
+    finally:
+        tree.close()
+    code = tree.returncode
+    if code is None:
+        return Outcome(end, None, None, clock() - begin, tuple(notes))
+    if code < 0:
+        return Outcome(end, None, -code, clock() - begin, tuple(notes))
+    return Outcome(end, code, None, clock() - begin, tuple(notes))
+
+
+def _supervise(
+    tree: ProcessTree, limits: Limits, stop: StopRequest, begin: float, clock: Callable[[], float]
+) -> tuple[End, list[str]]:
+    deadline = None if limits.timeout is None else begin + limits.timeout
+    drain_until: float | None = None
+    while True:
+        if stop.signum is not None:
+            return End.STOPPED, _end_tree(tree, limits.grace, stop.signum, stop, clock)
+        now = clock()
+        if tree.returncode is not None:
+            if tree.output_ended:
+                return End.EXITED, []
+            if drain_until is None:
+                drain_until = now + _DRAIN
+            if now >= drain_until:
+                left = tree.survivors()
+                named = f" (process {', '.join(map(str, left))})" if left else ""
+                return End.EXITED, [f"a background process still runs and was left alone{named}"]
+            tree.wait(drain_until - now)
+        elif deadline is not None and now >= deadline:
+            return End.TIMEOUT, _end_tree(tree, limits.grace, signal.SIGTERM, stop, clock)
+        else:
+            tree.wait(None if deadline is None else deadline - now)
+
+
+def _end_tree(tree: ProcessTree, grace: float, signum: int, stop: StopRequest, clock: Callable[[], float]) -> list[str]:
+    """The ladder: ask, wait, kill, and give up waiting in the end."""
+    notes = tree.interrupt(signum)
+    seen = stop.count
+    kill_at = clock() + grace
+    killed = False
+    while True:
+        now = clock()
+        if tree.returncode is not None and not tree.survivors():
+            return notes
+        if stop.count > seen:
+            # The second request shortens the grace, the third ends it.
+            kill_at = min(kill_at, now + _HURRY) if stop.count - seen == 1 and stop.count <= 2 else now
+            seen = stop.count
+            if not killed:
+                notes += tree.interrupt(signal.SIGTERM)
+        if killed and now >= kill_at + _UNKILLABLE:
+            left: Sequence[int] = tree.survivors()
+            return [*notes, f"some of it could not be ended (process {', '.join(map(str, left)) or 'unknown'})"]
+        if not killed and now >= kill_at:
+            notes += tree.kill()
+            killed, kill_at = True, now
+        elif killed:
+            notes += [note for note in tree.kill() if note not in notes]
+        limit = kill_at + _UNKILLABLE if killed else kill_at
+        tree.wait(min(max(limit - now, 0.0), _POLL))

@@ -1,0 +1,141 @@
+"""A command's process tree on Linux, macOS and the like."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from checkpoint_action.runner import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from checkpoint_action.runner.process import Command
+    from checkpoint_action.runner.stop import StopRequest
+
+__all__ = ["PosixTree"]
+
+_CHUNK = 1 << 16
+
+
+class PosixTree:
+    """See :class:`~checkpoint_action.runner.process.ProcessTree`. The command leads a session of its own."""
+
+    def __init__(self, command: Command, write: Callable[[bytes], None], stop: StopRequest) -> None:
+        self._write = write
+        self._closing = ExitStack()
+        self._ended = False
+        wake = self._closing.enter_context(stop.subscribe())
+        read_end, write_end = os.pipe()
+        self._output = read_end
+        try:
+            self._process = subprocess.Popen(
+                command.argv,
+                cwd=command.cwd,
+                env=dict(command.env),
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close_output()
+            self._closing.close()
+            raise
+        finally:
+            os.close(write_end)
+        os.set_blocking(read_end, False)
+        self._lineage = descendants.Lineage(self._process.pid, command.env.get(descendants.MARKER, ""))
+        self._selector = self._closing.enter_context(selectors.DefaultSelector())
+        self._selector.register(read_end, selectors.EVENT_READ, self._pump)
+        self._selector.register(wake, selectors.EVENT_READ, lambda: _drain(wake.fileno()))
+        self._watch_exit()
+
+    def _watch_exit(self) -> None:
+        if sys.platform == "linux":
+            with suppress(OSError):  # a kernel or sandbox without pidfd: a thread waits instead
+                pidfd = os.pidfd_open(self._process.pid)
+                self._closing.callback(os.close, pidfd)
+                self._selector.register(pidfd, selectors.EVENT_READ, lambda: self._reap(pidfd))
+                return
+        read_end, write_end = os.pipe()
+        self._closing.callback(os.close, read_end)
+
+        def wait() -> None:
+            self._process.wait()
+            os.close(write_end)
+
+        threading.Thread(target=wait, name="wait-for-shell", daemon=True).start()
+        self._selector.register(read_end, selectors.EVENT_READ, lambda: self._reap(read_end))
+
+    def _reap(self, notice: int) -> None:
+        self._selector.unregister(notice)
+        self._process.wait()
+
+    def _pump(self) -> None:
+        try:
+            data = os.read(self._output, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._write(data)
+        else:
+            self._ended = True
+            self._close_output()
+
+    def _close_output(self) -> None:
+        if self._output >= 0:
+            with suppress(KeyError, ValueError, AttributeError):
+                self._selector.unregister(self._output)
+            os.close(self._output)
+            self._output = -1
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    @property
+    def output_ended(self) -> bool:
+        return self._ended
+
+    def wait(self, seconds: float | None) -> None:
+        for key, _ in self._selector.select(seconds):
+            key.data()
+
+    def interrupt(self, signum: int) -> list[str]:
+        if self._process.returncode is None or self._lineage.group_lives():
+            try:
+                os.killpg(self._process.pid, signum)
+            except ProcessLookupError:
+                pass
+            except OSError as error:
+                name = signal.Signals(signum).name
+                return [f"cannot send {name} to process group {self._process.pid}: {error.strerror}"]
+        return []
+
+    def kill(self) -> list[str]:
+        notes = self.interrupt(signal.SIGKILL)
+        return notes + self._lineage.kill()
+
+    def survivors(self) -> list[int]:
+        return self._lineage.alive()
+
+    def close(self) -> None:
+        self._close_output()
+        self._closing.close()
+        self._lineage.forget()
+        descendants.reap_orphans()
+
+
+def _drain(fd: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(fd, 512):
+            pass

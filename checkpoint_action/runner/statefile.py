@@ -1,0 +1,166 @@
+"""The two files of a job's state as bytes: a snapshot for everything, a journal line for each transition."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from checkpoint_action.errors import StateError
+from checkpoint_action.model import Record, Status
+from checkpoint_action.store.codec import record_from_json, record_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FORMAT", "DamagedError", "JournalReader", "Snapshot", "journal_line", "read_snapshot", "write_snapshot"]
+
+FORMAT = 1
+"""Number of the layout of both files; described in docs/state.md."""
+
+_CHECKSUM = b'"checksum": "'
+_CRC = b'{"crc":"'
+
+
+class DamagedError(Exception):
+    """Bytes that are not what was once written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All records as of a sequence number."""
+
+    sequence: int
+    records: Mapping[str, Record]
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def write_snapshot(job: str, snapshot: Snapshot) -> bytes:
+    """The snapshot file: JSON, one record a line, closed by a checksum of all before it."""
+    rows = [_dump(step) + b": " + _dump(record_to_json(record)) for step, record in snapshot.records.items()]
+    head = [
+        b'{\n"format": %d,\n"job": %s,\n"sequence": %d,\n"steps": {' % (FORMAT, _dump(job), snapshot.sequence),
+        b"\n" if rows else b"",
+        b",\n".join(rows),
+        b"\n},\n",
+    ]
+    body = b"".join(head)
+    return body + _CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body)
+
+
+def read_snapshot(data: bytes, name: str) -> Snapshot:
+    """What :func:`write_snapshot` wrote.
+
+    :param name: the file's name, for messages.
+    :raises DamagedError: it is cut short, altered or something else.
+    :raises StateError: a newer version wrote it.
+    """
+    try:
+        value = json.loads(data)
+        number = value["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise DamagedError("not a whole JSON document") from None
+    _check_format(number, name)
+    body, mark, rest = data.rpartition(_CHECKSUM)
+    if not mark or rest[:8] != b"%08x" % zlib.crc32(body):
+        raise DamagedError("its checksum does not fit")
+    try:
+        records = {step: record_from_json(record) for step, record in value["steps"].items()}
+        return Snapshot(int(value["sequence"]), records)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedError(str(error)) from None
+
+
+def _check_format(number: object, name: str) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise DamagedError("its format number is no number")
+    if number > FORMAT:
+        raise StateError(
+            f"{name} was written by a newer checkpoint-run (format {number}, this one knows {FORMAT}); "
+            "upgrade, or choose another --state-dir"
+        )
+
+
+def journal_line(sequence: int, record: Record | None) -> bytes:
+    """One journal line: JSON that begins with the CRC-32 of all that follows it. No record: the opening line."""
+    rest: dict[str, Any] = {"format": FORMAT, "seq": sequence}
+    if record is not None:
+        rest["record"] = record_to_json(record)
+    body = _dump(rest)[1:]
+    return _CRC + b"%08x" % zlib.crc32(body) + b'",' + body + b"\n"
+
+
+class JournalReader:
+    """Replays a journal over a snapshot.
+
+    A line that was cut short was never acknowledged, so nothing is lost with it. A whole line that does not fit its
+    checksum was: where it said that a step ended, the step's start line stands before it and the step counts as
+    interrupted. Where it said that a step started, its twin stands beside it (starts are written twice, since
+    taking a step for done that was running again is the one mistake not to make). Only where several neighbouring
+    lines are damaged can a start be lost with its twin; then no older record is trusted until a later line renews it.
+
+    :ivar records: the state after the last line.
+    :ivar sequence: the highest number seen.
+    :ivar damaged: whole lines that were not usable.
+    :ivar torn: whether the last line was cut short.
+    """
+
+    def __init__(self, base: Snapshot | None, name: str) -> None:
+        self._name = name
+        self._floor = base.sequence if base else -1
+        self.records: dict[str, Record] = dict(base.records) if base else {}
+        self.sequence = max(self._floor, 0)
+        self.damaged = 0
+        self.torn = False
+        self._suspects: set[str] = set()
+
+    def read(self, data: bytes) -> None:
+        """Replay a journal file's bytes.
+
+        :raises StateError: a newer version wrote it.
+        """
+        *lines, rest = data.split(b"\n")
+        self.torn = bool(rest.strip(b"\0"))
+        in_a_row = 0
+        for line in lines:
+            value = self._parse(line)
+            if value is None:
+                self.damaged += 1
+                in_a_row += 1
+                if in_a_row > 1:
+                    self._suspects = set(self.records)
+                continue
+            in_a_row = 0
+            self._apply(*value)
+        for step in self._suspects:
+            record = self.records[step]
+            if record.status is Status.DONE:
+                reason = "the journal is damaged where a later run of this step may have stood"
+                self.records[step] = replace(record, status=Status.INTERRUPTED, error=reason)
+
+    def _apply(self, sequence: int, record: Record | None) -> None:
+        if sequence <= self._floor:
+            # Older than the snapshot: whatever was damaged before this line is in the snapshot whole.
+            self._suspects.clear()
+            self.damaged = 0
+            return
+        self.sequence = max(self.sequence, sequence)
+        if record is not None:
+            self.records[record.step] = record
+            self._suspects.discard(record.step)
+
+    def _parse(self, line: bytes) -> tuple[int, Record | None] | None:
+        crc, body = line[len(_CRC) : len(_CRC) + 8], line[len(_CRC) + 10 :]
+        if not line.startswith(_CRC) or crc != b"%08x" % zlib.crc32(body):
+            return None
+        try:
+            value = json.loads(b"{" + body)
+            _check_format(value["format"], self._name)
+            record = record_from_json(value["record"]) if "record" in value else None
+            return int(value["seq"]), record
+        except (ValueError, KeyError, TypeError, DamagedError):
+            return None

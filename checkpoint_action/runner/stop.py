@@ -1,0 +1,67 @@
+"""A request from outside to stop, seen by whoever waits."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["StopRequest"]
+
+_SLICE = 0.5  # seconds; on Windows a signal handler only runs once a wait has ended
+
+
+class StopRequest:
+    """Counts the signals we got. Safe to be told from a signal handler and from any thread.
+
+    :ivar signum: the first signal, or ``None``.
+    :ivar count: how many came.
+    """
+
+    def __init__(self) -> None:
+        self.signum: int | None = None
+        self.count = 0
+        self._wakers: list[socket.socket] = []
+
+    def request(self, signum: int) -> None:
+        """Note one signal and wake every waiter."""
+        if self.signum is None:
+            self.signum = signum
+        self.count += 1
+        for waker in list(self._wakers):
+            with suppress(OSError):  # a full or closed socket: its waiter is awake already
+                waker.send(b"x")
+
+    @contextmanager
+    def subscribe(self) -> Iterator[socket.socket]:
+        """A socket that becomes readable at each request. Non-blocking; the reader empties it."""
+        reader, writer = socket.socketpair()
+        reader.setblocking(False)
+        writer.setblocking(False)
+        self._wakers.append(writer)
+        try:
+            yield reader
+        finally:
+            self._wakers.remove(writer)
+            reader.close()
+            writer.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not beyond a request.
+
+        :param seconds: the longest sleep.
+        :returns: whether a stop is requested.
+        """
+        end = time.monotonic() + seconds
+        with self.subscribe() as reader:
+            while self.signum is None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    return False
+                select.select([reader], [], [], min(left, _SLICE))
+        return True

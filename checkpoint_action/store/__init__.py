@@ -1,0 +1,1 @@
+"""Places outside this machine that keep layers and records."""

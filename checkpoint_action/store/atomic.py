@@ -1,0 +1,47 @@
+"""A file that is there complete or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["replacing"]
+
+
+@contextlib.contextmanager
+def replacing(target: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
+    """A file to write that becomes ``target`` when the block ends well, and vanishes when it does not.
+
+    :param durable: reach the disk before the name does, and make the name reach it too.
+    """
+    number, name = tempfile.mkstemp(prefix=".cpr-", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+    if durable:
+        _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform != "win32":  # which has no way to do it, and orders its metadata itself
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            with contextlib.suppress(OSError):  # some network filesystems refuse
+                os.fsync(number)
+        finally:
+            os.close(number)

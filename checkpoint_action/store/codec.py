@@ -1,0 +1,224 @@
+"""Records, layers and entries as plain JSON values and back, strict on what is read.
+
+Fields that equal their default are left out, unknown keys are ignored (a later version may add some), and a value of
+the wrong type or form is a ``ValueError`` that names the field. Standard library only: the local journal uses it too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "archive_from_json",
+    "archive_to_json",
+    "entry_from_json",
+    "entry_to_json",
+    "layer_from_json",
+    "layer_to_json",
+    "record_from_json",
+    "record_to_json",
+]
+
+MODE = re.compile(r"[0-7]{4}")
+DIGEST = re.compile(r"[0-9a-f]{64}|")
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """``entry`` as a JSON object; its mode is octal text."""
+    value: dict[str, Any] = {
+        "path": entry.path,
+        "type": entry.type,
+        "mode": f"{entry.mode:04o}",
+        "mtime_ns": entry.mtime_ns,
+    }
+    return value | _unless_default(size=(entry.size, 0), sha256=(entry.sha256, ""), target=(entry.target, ""))
+
+
+def entry_from_json(value: object, where: str = "entry") -> Entry:
+    """The entry that ``value`` describes.
+
+    :param where: what to call it in an error.
+    """
+    fields = _Fields(value, where)
+    kind = fields.text("type")
+    if kind not in ("file", "dir", "link"):
+        raise fields.fault("type", 'must be "file", "dir" or "link"')
+    mode = fields.text("mode")
+    if not MODE.fullmatch(mode):
+        raise fields.fault("mode", 'must be an octal text like "0644"')
+    size = fields.integer("size", 0)
+    if size < 0:
+        raise fields.fault("size", "must not be negative")
+    sha256 = fields.text("sha256", "")
+    if not DIGEST.fullmatch(sha256):
+        raise fields.fault("sha256", "must be 64 hex digits")
+    path = fields.text("path")
+    if not path:
+        raise fields.fault("path", "must not be empty")
+    return Entry(
+        path=path,
+        type=cast("Literal['file', 'dir', 'link']", kind),
+        mode=int(mode, 8),
+        mtime_ns=fields.integer("mtime_ns"),
+        size=size,
+        sha256=sha256,
+        target=fields.text("target", ""),
+    )
+
+
+def layer_to_json(layer: Layer) -> dict[str, Any]:
+    """``layer`` as a JSON object."""
+    return _unless_default(
+        entries=([entry_to_json(entry) for entry in layer.entries], []),
+        deleted=(list(layer.deleted), []),
+        before=(dict(layer.before), {}),
+    )
+
+
+def layer_from_json(value: object, where: str = "layer") -> Layer:
+    """The layer that ``value`` describes."""
+    fields = _Fields(value, where)
+    entries = fields.array("entries")
+    deleted = fields.array("deleted")
+    for index, path in enumerate(deleted):
+        if not isinstance(path, str):
+            raise fields.fault(f"deleted[{index}]", "must be a text")
+    return Layer(
+        entries=tuple(entry_from_json(entry, f"{where}.entries[{index}]") for index, entry in enumerate(entries)),
+        deleted=tuple(deleted),
+        before=fields.texts("before"),
+    )
+
+
+def archive_to_json(archive: ArchiveRef) -> dict[str, Any]:
+    """``archive`` as a JSON object."""
+    return {"key": archive.key, "layer": archive.layer}
+
+
+def archive_from_json(value: object, where: str = "archive") -> ArchiveRef:
+    """The reference that ``value`` describes."""
+    fields = _Fields(value, where)
+    return ArchiveRef(key=fields.text("key"), layer=fields.text("layer"))
+
+
+def record_to_json(record: Record) -> dict[str, Any]:
+    """``record`` as a JSON object."""
+    value: dict[str, Any] = {
+        "step": record.step,
+        "status": record.status.value,
+        "fingerprint": record.fingerprint,
+        "command": record.command,
+    }
+    return value | _unless_default(
+        parts=(dict(record.parts), {}),
+        exit_code=(record.exit_code, None),
+        signal=(record.signal, None),
+        tries=(record.tries, 0),
+        started=(record.started, 0.0),
+        duration=(record.duration, 0.0),
+        error=(record.error, ""),
+        layer=(layer_to_json(record.layer), {}),
+        result=(record.result, ""),
+        log=(record.log, ""),
+        archive=(record.archive and archive_to_json(record.archive), None),
+    )
+
+
+def record_from_json(value: object, where: str = "record") -> Record:
+    """The record that ``value`` describes."""
+    fields = _Fields(value, where)
+    try:
+        status = Status(fields.text("status"))
+    except ValueError:
+        raise fields.fault("status", f"must be one of {', '.join(Status)}") from None
+    layer, archive = fields.get("layer"), fields.get("archive")
+    return Record(
+        step=fields.text("step"),
+        status=status,
+        fingerprint=fields.text("fingerprint"),
+        command=fields.text("command"),
+        parts=fields.texts("parts"),
+        exit_code=fields.optional_integer("exit_code"),
+        signal=fields.optional_integer("signal"),
+        tries=fields.integer("tries", 0),
+        started=fields.number("started"),
+        duration=fields.number("duration"),
+        error=fields.text("error", ""),
+        layer=Layer() if layer is None else layer_from_json(layer, f"{where}.layer"),
+        result=fields.text("result", ""),
+        log=fields.text("log", ""),
+        archive=None if archive is None else archive_from_json(archive, f"{where}.archive"),
+    )
+
+
+def _unless_default(**fields: tuple[object, object]) -> dict[str, Any]:
+    return {name: value for name, (value, default) in fields.items() if value != default}
+
+
+class _Fields:
+    """A JSON object whose values are taken out by name and type."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: must be an object, not {_kind(value)}")  # noqa: TRY004 - bad data, not a bug
+        self._value: Mapping[str, Any] = value
+        self._where = where
+
+    def get(self, name: str) -> object:
+        return self._value.get(name)
+
+    def fault(self, name: str, rule: str) -> ValueError:
+        if name in self._value:
+            found = repr(self._value[name])
+            return ValueError(f"{self._where}.{name}: {rule}, not {found[:80]}")
+        return ValueError(f"{self._where}.{name}: {rule}")
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._value.get(name, default)
+        if not isinstance(value, str):
+            raise self.fault(name, "must be a text")
+        return value
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        value = self._value.get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.fault(name, "must be a whole number")
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        return None if self._value.get(name) is None else self.integer(name)
+
+    def number(self, name: str) -> float:
+        value = self._value.get(name, 0.0)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise self.fault(name, "must be a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.fault(name, "must be a number that is not endless")
+        return number
+
+    def array(self, name: str) -> list[Any]:
+        value = self._value.get(name, [])
+        if not isinstance(value, list):
+            raise self.fault(name, "must be an array")
+        return value
+
+    def texts(self, name: str) -> dict[str, str]:
+        value = self._value.get(name, {})
+        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+            raise self.fault(name, "must be an object of texts")
+        return dict(value)
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__

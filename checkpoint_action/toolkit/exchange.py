@@ -1,0 +1,137 @@
+"""What a call consists of: its limits, its body, the request and the answer. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from checkpoint_action.toolkit.errors import NetworkError, ToolkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["CHUNK", "Call", "FileSlice", "Limits", "Response", "Retries", "Stream"]
+
+CHUNK = 256 * 1024
+"""Bytes that are read or sent at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a call may take, in seconds.
+
+    :param connect: until a connection stands, and until a stalled send is given up.
+    :param idle: between two pieces of an answer.
+    :param total: the whole call with its tries and waits; looked at between two pieces, so passed by at most ``idle``.
+    """
+
+    connect: float = 10.0
+    idle: float = 30.0
+    total: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How a call is tried again.
+
+    :param tries: tries in all.
+    :param first: seconds before the second try; doubled for each further one, less up to half at random.
+    :param cap: seconds that such a wait never exceeds.
+    :param retry_after_cap: seconds that a wait the server asked for never exceeds.
+    """
+
+    tries: int = 5
+    first: float = 1.0
+    cap: float = 20.0
+    retry_after_cap: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A part of a file as a request's body: read in pieces while it is sent, anew for each try.
+
+    :param offset: first byte.
+    :param length: number of bytes.
+    """
+
+    path: Path
+    offset: int
+    length: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        left = self.length
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                while left:
+                    piece = file.read(min(left, CHUNK))
+                    if not piece:
+                        raise ToolkitError(f"{self.path} became shorter while it was sent")
+                    left -= len(piece)
+                    yield piece
+        except OSError as error:
+            raise ToolkitError(f"cannot read {self.path}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete answer; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer whose body is still to come; names of headers in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request and when it has to be over.
+
+    :param headers: names in lower case.
+    :param until: moment of the client's clock.
+    :raises NetworkError: ``url`` is none that can be asked for.
+    """
+
+    method: str
+    url: str
+    label: str
+    headers: Mapping[str, str]
+    body: bytes | FileSlice | None
+    limits: Limits
+    until: float
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise NetworkError(f"{self.label}: not a usable address", permanent=True)
+
+    @property
+    def place(self) -> str:
+        """Operation and host: all of a URL that a message may show."""
+        return f"{self.label} at {urlsplit(self.url).netloc.rpartition('@')[2]}"
+
+    def redirected(self, location: str) -> Call:
+        """The call to make instead: without ``Authorization`` where another host, port or scheme is named."""
+        try:
+            url = urljoin(self.url, location)
+        except ValueError:
+            url = ""
+        call = replace(self, url=url)
+        before, after = urlsplit(self.url), urlsplit(url)
+        if (before.scheme, before.netloc) == (after.scheme, after.netloc):
+            return call
+        return replace(call, headers={name: value for name, value in call.headers.items() if name != "authorization"})

@@ -1,0 +1,314 @@
+"""A thin HTTP client in which every call has a connect, an idle and a total limit, and faults that pass are retried.
+
+A call is retried on statuses 5xx, 408 and 429, on broken connections and, for JSON calls, on an answer that is no
+JSON. The waits double up to a cap; ``Retry-After`` is honoured up to another. No redirect carries the
+``Authorization`` header to another host. urllib3 is imported with the first call.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from checkpoint_action.toolkit.answers import json_object, lower, network_error, status_error
+from checkpoint_action.toolkit.errors import (
+    DeadlineError,
+    HttpStatusError,
+    NetworkError,
+    ProtocolError,
+    ToolkitError,
+)
+from checkpoint_action.toolkit.exchange import CHUNK, Call, FileSlice, Limits, Response, Retries, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import urllib3
+
+__all__ = ["FileSlice", "HttpClient", "Limits", "Response", "Retries", "Stream"]
+
+_T = TypeVar("_T")
+
+_LONGEST_ERROR = 64 * 1024
+_LONGEST_ANSWER = 16 * 1024 * 1024
+_MOST_REDIRECTS = 5
+
+
+class HttpClient:
+    """HTTP calls with limits and retries. Threads may share one.
+
+    :param user_agent: sent with every call.
+    :param deadline: moment of ``monotonic`` after which no call goes on, nor sleeps.
+    :param env: where ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` are read.
+    :param monotonic: seconds, never going back.
+    :param wall: seconds since the epoch, for a ``Retry-After`` that is a date.
+    :param jitter: gives a number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        user_agent: str = "checkpoint-run",
+        limits: Limits | None = None,
+        retries: Retries | None = None,
+        deadline: float | None = None,
+        env: Mapping[str, str] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        wall: Callable[[], float] = time.time,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.retries = retries or Retries()
+        self.deadline = deadline
+        self._user_agent = user_agent
+        self._env = os.environ if env is None else env
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._wall = wall
+        self._jitter = jitter
+        self._pools: dict[str | None, urllib3.PoolManager] = {}
+        self._lock = threading.Lock()
+
+    def within(self, seconds: float) -> HttpClient:
+        """This client for work that may take ``seconds`` from now in all: same connections, an earlier deadline.
+
+        The total limit of its calls is those seconds too, so that a long transfer is not cut short by a short one.
+        """
+        view = copy.copy(self)
+        end = self._monotonic() + seconds
+        view.deadline = end if self.deadline is None else min(end, self.deadline)
+        view.limits = Limits(self.limits.connect, self.limits.idle, seconds)
+        return view
+
+    def check(self, label: str) -> None:
+        """Raise :class:`DeadlineError` when the client's deadline has passed."""
+        if self.deadline is not None and self._monotonic() >= self.deadline:
+            raise DeadlineError(f"{label}: out of time")
+
+    def pause(self, seconds: float, label: str) -> None:
+        """Sleep, or raise :class:`DeadlineError` at once when the deadline comes first."""
+        if self.deadline is not None and self._monotonic() + seconds >= self.deadline:
+            raise DeadlineError(f"{label}: out of time")
+        self._sleep(seconds)
+
+    def backoff(self, tries: int) -> float:
+        """Seconds to wait after the ``tries``-th try has failed."""
+        wait = min(self.retries.cap, self.retries.first * 2.0 ** min(tries - 1, 30))
+        return wait * (1 - self._jitter() / 2)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            for pool in self._pools.values():
+                pool.clear()
+            self._pools.clear()
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        label: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | FileSlice | None = None,
+        limits: Limits | None = None,
+    ) -> Response:
+        """Make a call and read its whole (short) answer.
+
+        :param label: what messages call it; the URL may hold a secret and is never shown.
+        :raises HttpStatusError: the last try's status is not 2xx.
+        :raises NetworkError: no try brought a complete answer in time.
+        """
+        call = self._call(method, url, label, headers=headers, body=body, limits=limits)
+        return self._with_tries(call, lambda: self._exchange(call))
+
+    def request_json(
+        self,
+        method: str,
+        url: str,
+        *,
+        label: str,
+        headers: Mapping[str, str] | None = None,
+        payload: Mapping[str, object] | None = None,
+        limits: Limits | None = None,
+    ) -> dict[str, object]:
+        """Make a call with a JSON object as body (``None``: no body) and read the JSON object it answers with.
+
+        Status 204 gives an empty object. Else as :meth:`request`.
+
+        :raises ProtocolError: a success whose body is no JSON object, each time.
+        """
+        sent = dict(headers or {})
+        body = None
+        if payload is not None:
+            body = json.dumps(payload, separators=(",", ":"), ensure_ascii=False).encode()
+            sent["content-type"] = "application/json"
+        call = self._call(method, url, label, headers=sent, body=body, limits=limits)
+
+        def attempt() -> dict[str, object]:
+            response = self._exchange(call)
+            if response.status == 204:
+                return {}
+            data = json_object(response.body)
+            if data is None:
+                raise ProtocolError(f"{call.place} answered {response.status} with a body that is no JSON object")
+            return data
+
+        return self._with_tries(call, attempt)
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        label: str,
+        headers: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+    ) -> Iterator[Stream]:
+        """Make a call and hand over its answer piece by piece.
+
+        Tries are made until the answer begins; what breaks after that is the caller's to continue
+        (:func:`checkpoint_action.toolkit.blob.download` does).
+
+        :raises NetworkError: from here, or while the pieces are read.
+        """
+        call = self._call(method, url, label, headers=headers, limits=limits)
+        raw = self._with_tries(call, lambda: self._open(call))
+        try:
+            yield Stream(raw.status, lower(raw.headers), self._pieces(call, raw))
+        finally:
+            raw.close()
+
+    def _call(
+        self,
+        method: str,
+        url: str,
+        label: str,
+        *,
+        headers: Mapping[str, str] | None,
+        limits: Limits | None,
+        body: bytes | FileSlice | None = None,
+    ) -> Call:
+        limits = limits or self.limits
+        until = self._monotonic() + limits.total
+        if self.deadline is not None:
+            until = min(until, self.deadline)
+        sent = {"user-agent": self._user_agent} | {name.lower(): value for name, value in (headers or {}).items()}
+        if isinstance(body, FileSlice):
+            sent["content-length"] = str(body.length)
+        return Call(method, url, label, sent, body, limits, until)
+
+    def _with_tries(self, call: Call, attempt: Callable[[], _T]) -> _T:
+        tries = 1
+        while True:
+            try:
+                return attempt()
+            except (HttpStatusError, NetworkError, ProtocolError) as error:
+                wait = self._wait_after(error, tries)
+                if wait is None or self._monotonic() + wait >= call.until:
+                    raise
+            self._sleep(wait)
+            tries += 1
+
+    def _wait_after(self, error: ToolkitError, tries: int) -> float | None:
+        """Seconds to wait before the next try, or ``None`` when there is none."""
+        if tries >= self.retries.tries or (isinstance(error, NetworkError) and error.permanent):
+            return None
+        if isinstance(error, HttpStatusError):
+            if error.status not in {408, 429} and error.status < 500:
+                return None
+            if error.retry_after is not None:
+                return min(error.retry_after, self.retries.retry_after_cap) + self._jitter()
+        return self.backoff(tries)
+
+    def _exchange(self, call: Call) -> Response:
+        raw = self._open(call)
+        try:
+            body = self._read(call, raw, _LONGEST_ANSWER)
+        finally:
+            raw.close()
+        return Response(raw.status, lower(raw.headers), body)
+
+    def _open(self, call: Call) -> urllib3.BaseHTTPResponse:
+        """One try: send, follow redirects, and give the answer if it is a success."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            raw = self._send(call)
+            if 200 <= raw.status < 300:
+                return raw
+            location = raw.headers.get("location")
+            try:
+                if raw.status not in {301, 302, 303, 307, 308} or not location or call.method not in {"GET", "HEAD"}:
+                    body = self._read(call, raw, _LONGEST_ERROR)
+                    raise status_error(call, raw.status, lower(raw.headers), body, now=self._wall())
+            finally:
+                raw.close()
+            call = call.redirected(location)
+        raise ProtocolError(f"{call.place}: more than {_MOST_REDIRECTS} redirects")
+
+    def _send(self, call: Call) -> urllib3.BaseHTTPResponse:
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - heavy, and many runs make no call
+        from urllib3.util import Timeout  # noqa: PLC0415
+
+        from checkpoint_action.toolkit import transport  # noqa: PLC0415
+
+        left = self._left(call)
+        proxy = transport.proxy_for(call.url, self._env)
+        with self._lock:
+            pool = self._pools.get(proxy)
+            if pool is None:
+                pool = self._pools[proxy] = transport.make_pool(proxy, size=8)
+        target = transport.raw_target(call.url, absolute=proxy is not None and call.url.startswith("http:"))
+        try:
+            return pool.urlopen(
+                call.method,
+                call.url,
+                body=self._metered(call, call.body) if isinstance(call.body, FileSlice) else call.body,
+                headers={**call.headers, transport.TARGET_HEADER: target},
+                timeout=Timeout(connect=min(call.limits.connect, left), read=min(call.limits.idle, left)),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+                decode_content=False,
+            )
+        except HTTPError as error:
+            raise network_error(call, error) from error
+
+    def _metered(self, call: Call, pieces: FileSlice) -> Iterator[bytes]:
+        for piece in pieces:
+            self._left(call)
+            yield piece
+
+    def _pieces(self, call: Call, raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        while True:
+            self._left(call)
+            try:
+                piece = raw.read1(CHUNK)
+            except HTTPError as error:
+                raise network_error(call, error) from error
+            if not piece:
+                return
+            yield piece
+
+    def _read(self, call: Call, raw: urllib3.BaseHTTPResponse, longest: int) -> bytes:
+        body = bytearray()
+        for piece in self._pieces(call, raw):
+            body += piece
+            if len(body) > longest:
+                raise ProtocolError(f"{call.place} answered with more than {longest} bytes")
+        return bytes(body)
+
+    def _left(self, call: Call) -> float:
+        left = call.until - self._monotonic()
+        if left <= 0:
+            raise DeadlineError(f"{call.place}: out of time")
+        return left

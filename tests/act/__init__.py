@@ -1,0 +1,1 @@
+"""The action under the real act, offline."""
