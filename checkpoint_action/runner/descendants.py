@@ -109,23 +109,15 @@ class Lineage:
 
     def group_lives(self) -> bool:
         """Whether the shell's process group still has members, so that its number cannot mean another group."""
-        for pid in self.alive():
-            with suppress(OSError):
-                if os.getpgid(pid) == self._root:
-                    return True
-        return False
+        return any(_group(pid) == self._root for pid in self.alive())
 
-    def kill(self) -> list[str]:
-        """Kill each descendant that still lives; what went wrong, as lines."""
-        notes = []
-        for pid in self.alive():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            except OSError as error:
-                notes.append(f"cannot kill process {pid}: {error.strerror}")
-        return notes
+    def signal_all(self, signum: int) -> list[str]:
+        """Send a signal to each descendant that still lives; what went wrong, as lines."""
+        return _signal(self.alive(), signum)
+
+    def signal_strays(self, signum: int) -> list[str]:
+        """Send a signal to each descendant outside the shell's process group; what went wrong, as lines."""
+        return _signal([pid for pid in self.alive() if _group(pid) != self._root], signum)
 
     def _belongs(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
         if process.session == self._root or self._below_root(process, table):
@@ -168,3 +160,22 @@ class Lineage:
                 info["ppid"] or 0, session, repr(info["create_time"]), info["status"] == psutil.STATUS_ZOMBIE
             )
         return table
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _signal(pids: list[int], signum: int) -> list[str]:
+    notes = []
+    for pid in pids:
+        try:
+            os.kill(pid, signum)
+        except ProcessLookupError:
+            pass
+        except OSError as error:
+            notes.append(f"cannot send {signal.Signals(signum).name} to process {pid}: {error.strerror}")
+    return notes

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["MissingOutputError", "collect", "expand", "locate", "result_of", "verify"]
 
 
+KEPT_MODE = 0o777
+"""The mode bits that are kept: set-id and sticky bits are never put back."""
+
+
 class MissingOutputError(Exception):
     """A step ended well without what it declared; the text names it."""
 
@@ -104,7 +108,7 @@ def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDige
 
 def result_of(layer: Layer) -> str:
     """Digest of what a step left: path, type, mode and content, never a time."""
-    rows = [[entry.path, entry.type, entry.mode, entry.content] for entry in layer.entries]
+    rows = [[entry.path, entry.type, entry.mode & KEPT_MODE, entry.content] for entry in layer.entries]
     text = json.dumps([rows, list(layer.deleted)], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -127,7 +131,7 @@ def verify(
             return Reason.OUTPUT_MISSING, path
         elif present.content != entry.content:
             return Reason.OUTPUT_CHANGED, f"{path}: {_short(entry)} → {_short(present)}"
-        elif sys.platform != "win32" and entry.type != "link" and present.mode != entry.mode:
+        elif sys.platform != "win32" and entry.type != "link" and (present.mode ^ entry.mode) & KEPT_MODE:
             return Reason.OUTPUT_CHANGED, f"{path}: mode {entry.mode:04o} → {present.mode:04o}"
     return None
 

@@ -92,7 +92,7 @@ class ProcessTree(Protocol):
         ...
 
     def interrupt(self, signum: int) -> list[str]:
-        """Ask the tree to end with a signal (or what the platform has); what went wrong, as lines."""
+        """Ask the tree to end: the signal for the shell's group, SIGTERM for what left it; what went wrong, as lines."""
         ...
 
     def kill(self) -> list[str]:
@@ -162,12 +162,12 @@ def _supervise(
     deadline = None if limits.timeout is None else begin + limits.timeout
     drain_until: float | None = None
     while True:
+        if tree.returncode is not None and tree.output_ended:
+            return End.EXITED, []
         if stop.signum is not None:
             return End.STOPPED, _end_tree(tree, limits.grace, stop.signum, stop, clock)
         now = clock()
         if tree.returncode is not None:
-            if tree.output_ended:
-                return End.EXITED, []
             if drain_until is None:
                 drain_until = now + _DRAIN
             if now >= drain_until:
@@ -186,11 +186,16 @@ def _end_tree(tree: ProcessTree, grace: float, signum: int, stop: StopRequest, c
     notes = tree.interrupt(signum)
     seen = stop.count
     kill_at = clock() + grace
-    killed = False
+    killed = left_behind = False
     while True:
         now = clock()
-        if tree.returncode is not None and not tree.survivors():
-            return notes
+        if tree.returncode is not None:
+            if not tree.survivors():
+                return notes
+            if not left_behind:
+                # What a shell starts in the background ignores SIGINT, and nobody passes a signal on any more.
+                left_behind = True
+                notes += tree.interrupt(signal.SIGTERM)
         if stop.count > seen:
             # The second request shortens the grace, the third ends it.
             kill_at = min(kill_at, now + _HURRY) if stop.count - seen == 1 and stop.count <= 2 else now

@@ -111,7 +111,15 @@ class PosixTree:
             key.data()
 
     def interrupt(self, signum: int) -> list[str]:
-        if self._process.returncode is None or self._lineage.group_lives():
+        return self._signal_group(signum) + self._lineage.signal_strays(signal.SIGTERM)
+
+    def kill(self) -> list[str]:
+        return self._signal_group(signal.SIGKILL) + self._lineage.signal_all(signal.SIGKILL)
+
+    def _signal_group(self, signum: int) -> list[str]:
+        # Looked at first: once the shell is gone, only living members keep its number from meaning another group.
+        lives = self._lineage.group_lives()
+        if self._process.returncode is None or lives:
             try:
                 os.killpg(self._process.pid, signum)
             except ProcessLookupError:
@@ -120,10 +128,6 @@ class PosixTree:
                 name = signal.Signals(signum).name
                 return [f"cannot send {name} to process group {self._process.pid}: {error.strerror}"]
         return []
-
-    def kill(self) -> list[str]:
-        notes = self.interrupt(signal.SIGKILL)
-        return notes + self._lineage.kill()
 
     def survivors(self) -> list[int]:
         return self._lineage.alive()

@@ -97,10 +97,7 @@ def _change(tree: Tree, side: Path, layer: Layer, present: dict[str, _Present]) 
         for entry in entries:
             if entry.type != "dir" and not _same(entry, present[entry.path].found, present[entry.path].content):
                 _put(changes, tree.root, side, entry, replaces=_stays(present[entry.path].content))
-        for entry in reversed(entries):
-            if entry.type == "dir":
-                changes.finish_folder(entry.path, entry.mode & 0o777, entry.mtime_ns)
-        changes.close_folders()
+        changes.finish({entry.path: (entry.mode & 0o777, entry.mtime_ns) for entry in entries if entry.type == "dir"})
     except BaseException as error:
         faults = changes.undo()
         if faults:
@@ -118,7 +115,7 @@ def _clear(changes: Transaction, layer: Layer, present: dict[str, _Present]) -> 
             if not folders.get(path, False):
                 changes.remove_folder(path)
         elif content and folders.get(path, True):
-            changes.set_aside(path, replaced=False)
+            changes.set_aside(path)
 
 
 def _stays(content: str) -> bool:
@@ -147,9 +144,7 @@ def _put(changes: Transaction, root: Path, side: Path, entry: Entry, *, replaces
         source = changes.new_link(entry.target, to_folder=_leads_to_folder(root, entry))
     else:
         source = Path(side, *entry.path.split("/"))
-    if replaces:
-        changes.set_aside(entry.path, replaced=True)
-    changes.put(entry.path, source, entry.mode & 0o777, entry.mtime_ns)
+    changes.put(entry.path, source, entry.mode & 0o777, entry.mtime_ns, replaces=replaces)
 
 
 def _leads_to_folder(root: Path, entry: Entry) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint_action.errors import StoreDeniedError, StoreError
 from checkpoint_action.store.base import Found
+from checkpoint_action.toolkit.cache import LOOKUP_SECONDS, TRANSFER_SECONDS
 from checkpoint_action.toolkit.errors import DeniedError, ToolkitError
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ class GithubCacheStore:
     :param transfer_seconds: time for an archive to go or come; a stall ends it sooner (the HTTP client's idle limit).
     """
 
-    def __init__(self, cache: Cache, *, lookup_seconds: float = 90.0, transfer_seconds: float = 1800.0) -> None:
+    def __init__(
+        self, cache: Cache, *, lookup_seconds: float = LOOKUP_SECONDS, transfer_seconds: float = TRANSFER_SECONDS
+    ) -> None:
         self._cache = cache
         self._lookup_seconds = lookup_seconds
         self._transfer_seconds = transfer_seconds

@@ -17,7 +17,7 @@ from checkpoint_action.store.paths import ancestors
 from checkpoint_action.store.tree import At, is_folder, is_link, open_file, set_mode, set_times, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from checkpoint_action.store.tree import Tree
 
@@ -41,7 +41,8 @@ class Transaction:
         self._entered: set[str] = set()
         self._made: set[str] = set()
         self._found: dict[str, tuple[int, int]] = {}  # folders as they were: mode and mtime_ns; none that was made here
-        self._opened: dict[str, int] = {}  # folders whose mode was widened for a while, and what it was
+        self._removed: set[str] = set()
+        self._grown: set[str] = set()  # folders in which a name came or went
         self._finished: list[str] = []
 
     def new_link(self, target: str, *, to_folder: bool) -> Path:
@@ -50,26 +51,18 @@ class Transaction:
         link.symlink_to(target, target_is_directory=to_folder)
         return link
 
-    def set_aside(self, path: str, *, replaced: bool) -> None:
-        """Take the file or link ``path`` away. One that is about to be ``replaced`` stays where it is if it can, so
-        that even a sudden death leaves either the old or the new file there.
-        """
-        self._enter(path)
-        where, spare = self._tree.at(path), At(None, str(self._next()))
-        found = os.stat(where.name, dir_fd=where.fd, follow_symlinks=False)
-        if replaced and sys.platform != "win32" and stat.S_ISREG(found.st_mode):
-            try:
-                os.link(where.name, spare.name, src_dir_fd=where.fd, follow_symlinks=False)
-            except OSError:
-                _move(where, spare, found)  # another filesystem, or one without hard links
-        else:
-            _move(where, spare, found)
-        self._undo.append(lambda: _move(spare, self._tree.at(path), found))
+    def set_aside(self, path: str) -> None:
+        """Take the file or link ``path`` away."""
+        self._enter(path, grows=True)
+        where = self._tree.at(path)
+        if self._save(path, where):
+            os.unlink(where.name, dir_fd=where.fd)
 
     def remove_folder(self, path: str) -> None:
         """Remove the empty folder ``path``."""
-        self._enter(path)
+        self._enter(path, grows=True)
         self._note(path)
+        self._removed.add(path)
         self._tree.forget()
         where = self._tree.at(path)
         os.rmdir(where.name, dir_fd=where.fd)
@@ -77,35 +70,46 @@ class Transaction:
 
     def make_folder(self, path: str, mode: int = OPEN) -> None:
         """Make the folder ``path``."""
-        self._enter(path)
+        self._enter(path, grows=True)
         self._mkdir(path, mode)
         self._made.add(path)
         self._undo.append(lambda: self._rmdir(path))
 
-    def put(self, path: str, source: Path, mode: int, mtime_ns: int) -> None:
-        """Move the file or link ``source`` to ``path``, over whatever file or link is there.
+    def put(self, path: str, source: Path, mode: int, mtime_ns: int, *, replaces: bool) -> None:
+        """Move the file or link ``source`` to ``path``.
 
         :param mode: permission bits of a file; a link has none.
+        :param replaces: a file or link is there. It stays until the very moment if it can, so that even a sudden
+            death leaves either the old or the new one.
         """
-        self._enter(path)
+        self._enter(path, grows=not replaces)
+        new = At(None, str(source))
+        if not is_link(source.lstat()):
+            set_mode(new, mode)
+        set_times(new, mtime_ns)
         where = self._tree.at(path)
-        found = source.lstat()
-        if not is_link(found):
-            set_mode(At(None, str(source)), mode)
-        set_times(At(None, str(source)), mtime_ns)
-        self._undo.append(lambda: self._unlink(path))
-        _move(At(None, str(source)), where, source.lstat())
+        if replaces:
+            self._save(path, where, link=True)
+        _place(new, where, source.lstat())
+        if not replaces:
+            self._undo.append(lambda: self._unlink(path))
 
-    def finish_folder(self, path: str, mode: int, mtime_ns: int) -> None:
-        """Give the folder ``path`` its final mode and time; nothing below it may be changed any more."""
-        self._note(path)
-        self._finish(path, mode, mtime_ns)
-
-    def close_folders(self) -> None:
-        """Give the folders that were only opened for a while their own mode back."""
-        for path in sorted(self._opened, key=_deepest_first):
-            if path not in self._finished:
-                self._finish(path, self._opened[path], None)
+    def finish(self, folders: Mapping[str, tuple[int, int]]) -> None:
+        """Give ``folders`` their mode and mtime_ns, the last change of all. The other folders that were worked in get
+        back their own: the mode always, the time where no name came or went (as if the files had been written in place).
+        """
+        for path in folders:
+            self._note(path)
+        for path in sorted({*folders, *self._found} - self._removed, key=_deepest_first):
+            self._finished.append(path)
+            if path in folders:
+                self._stamp(path, *folders[path])
+                continue
+            mode, mtime_ns = self._found[path]
+            self._stamp(path, mode, None)
+            if path not in self._grown:
+                with contextlib.suppress(PermissionError):  # it is somebody else's, who lets us write there
+                    self._stamp(path, mode, mtime_ns)
 
     def keep(self) -> None:
         """Let go of what was set aside: from here on there is no way back."""
@@ -138,8 +142,29 @@ class Transaction:
         self._count += 1
         return self._spare / str(self._count)
 
-    def _enter(self, path: str) -> None:
+    def _save(self, path: str, where: At, *, link: bool = False) -> bool:
+        """Have what is at ``path`` aside, to be put back by :meth:`undo`; whether it is still in its place too."""
+        spare = At(None, str(self._next()))
+        found = os.stat(where.name, dir_fd=where.fd, follow_symlinks=False)
+        stays = False
+        if link and sys.platform != "win32" and stat.S_ISREG(found.st_mode):
+            with contextlib.suppress(OSError):  # another filesystem, or one without hard links
+                os.link(where.name, spare.name, src_dir_fd=where.fd, follow_symlinks=False)
+                stays = True
+        if not stays:
+            stays = _place(where, spare, found)
+        self._undo.append(lambda: self._put_back(path, spare, found))
+        return stays
+
+    def _put_back(self, path: str, spare: At, found: os.stat_result) -> None:
+        if sys.platform == "win32":
+            self._unlink(path)  # which may be read-only, and so not be written over
+        _place(spare, self._tree.at(path), found)
+
+    def _enter(self, path: str, *, grows: bool) -> None:
         """Note the folders above ``path`` and, where they are ours and closed, open them for a while."""
+        if grows:
+            self._grown.add(path.rpartition("/")[0])
         for folder in ("", *ancestors(path)):
             if folder in self._entered:
                 continue
@@ -148,7 +173,6 @@ class Transaction:
             mode = stat.S_IMODE(found.st_mode)
             if sys.platform != "win32" and mode & OPEN != OPEN and found.st_uid == os.geteuid():
                 set_mode(self._tree.at(folder), mode | OPEN)
-                self._opened[folder] = mode
 
     def _note(self, path: str) -> os.stat_result:
         where = self._tree.at(path)
@@ -158,10 +182,6 @@ class Transaction:
         if path not in self._made:
             self._found.setdefault(path, (stat.S_IMODE(found.st_mode), found.st_mtime_ns))
         return found
-
-    def _finish(self, path: str, mode: int, mtime_ns: int | None) -> None:
-        self._finished.append(path)
-        self._stamp(path, mode, mtime_ns)
 
     def _stamp(self, path: str, mode: int, mtime_ns: int | None) -> None:
         where = self._tree.at(path)
@@ -182,6 +202,8 @@ class Transaction:
     def _unlink(self, path: str) -> None:
         where = self._tree.at(path)
         if status(where) is not None:
+            if sys.platform == "win32":
+                os.chmod(where.name, stat.S_IREAD | stat.S_IWRITE)
             os.unlink(where.name, dir_fd=where.fd)
 
 
@@ -189,15 +211,15 @@ def _deepest_first(path: str) -> tuple[int, str]:
     return (-path.count("/") if path else 1, path)
 
 
-def _move(source: At, target: At, found: os.stat_result) -> None:
-    """Rename ``source`` to ``target``; between filesystems copy it beside the target first."""
+def _place(source: At, target: At, found: os.stat_result) -> bool:
+    """Rename ``source`` to ``target``, or between filesystems copy it there; whether ``source`` is still there too."""
     try:
         os.replace(source.name, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
     else:
-        return
+        return False
     folder, name = os.path.split(target.name)
     beside = At(target.fd, os.path.join(folder, f".cpr-{secrets.token_hex(8)}-{name[:32]}"))  # noqa: PTH118
     try:
@@ -207,7 +229,7 @@ def _move(source: At, target: At, found: os.stat_result) -> None:
         with contextlib.suppress(OSError):
             os.unlink(beside.name, dir_fd=beside.fd)
         raise
-    os.unlink(source.name, dir_fd=source.fd)
+    return True
 
 
 def _copy(source: At, target: At, found: os.stat_result) -> None:

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from checkpoint_action.toolkit.http import HttpClient
     from checkpoint_action.toolkit.runtime import CacheService, Runtime
 
-__all__ = ["Cache", "Hit", "cache_version"]
+__all__ = ["LOOKUP_SECONDS", "TRANSFER_SECONDS", "Cache", "Hit", "cache_version"]
 
 _T = TypeVar("_T")
 
 LOOKUP_SECONDS = 90.0
+"""Time for a look-up: long enough to wait out a refusal for too many calls."""
+
 TRANSFER_SECONDS = 1800.0
+"""Time for an upload or a download as a whole."""
 
 
 def _unmasked(_value: str) -> None:

@@ -241,7 +241,7 @@ def overview(counts: dict[str, Any], results: dict[str, Any], links: Links) -> s
         numbers=(1, 2),
     )
     facts = "".join(
-        table(title, ("name", "", ""), ([escape(str(cell)) for cell in row] for row in rows[:10]))
+        table(title, ("name", "", ""), ([escape(str(cell)) for cell in row] for row in rows[:10]), numbers=(1,))
         for title, rows in results["facts"].items()
     )
     shown = min(SHOWN_PAIRS, len(results["pairs"]))

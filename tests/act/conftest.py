@@ -53,5 +53,6 @@ def act(tmp_path: Path, repository_copy: Path, tool_cache: Path) -> Iterator[Act
 @pytest.fixture
 def cache_proxy() -> Iterator[Proxy]:
     """Return a proxy to hand to ``act.run(proxy=…)``: it stands before act's cache server."""
-    with Proxy(free_port()) as proxy:
-        yield proxy
+    proxy = Proxy(free_port())
+    yield proxy
+    proxy.die()

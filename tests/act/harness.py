@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,7 @@ class Running:
             self.kill()
             self.process.wait(30)
             raise AssertionError(f"act did not end within {timeout} s:\n{self.log_so_far()}") from None
-        events = [json.loads(line) for line in self.log_so_far().splitlines() if line.startswith("{")]
+        events = events_of(self.log_so_far())
         return ActRun(
             returncode=code,
             log="".join(f"{str(event.get('msg', '')).rstrip()}\n" for event in events),
@@ -125,7 +126,7 @@ class Act:
     """One repository with its servers' contents, and as many fresh machines as there are runs.
 
     :param folder: a folder of its own; everything is kept below it.
-    :param action: the copy of this repository that ``uses: agenticaotearoa/checkpoint-run@v1`` means. Tests may patch it.
+    :param action: the copy of this repository that ``uses: agenticaotearoa/checkpoint-run@v1`` means; free to patch.
     :param tool_cache: RUNNER_TOOL_CACHE of all runs.
     """
 
@@ -271,6 +272,18 @@ def hide_runtime_variables(manifest: Path) -> None:
     (step,) = [step for step in content["runs"]["steps"] if step.get("id") == "run"]
     step["env"].update(dict.fromkeys(RUNTIME_NAMES, ""))
     manifest.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def events_of(log: str) -> list[dict[str, Any]]:
+    """Read act's JSON lines. The last may be torn, and a panic is none."""
+    events = []
+    for line in log.splitlines():
+        with suppress(ValueError):
+            event = json.loads(line)
+            events.append(event if isinstance(event, dict) else {"msg": line})
+            continue
+        events.append({"msg": line})
+    return events
 
 
 def step_of(event: Mapping[str, Any]) -> str:

@@ -6,10 +6,6 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __all__ = ["Proxy", "free_port"]
 
@@ -42,14 +38,6 @@ class Proxy:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> Proxy:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.die()
 
     def die(self) -> None:
         """Reset all connections and refuse new ones, as a service that was killed."""

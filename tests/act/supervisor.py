@@ -26,7 +26,7 @@ def main(leftovers: str, *command: str) -> int:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    child = subprocess.Popen(command, start_new_session=True, preexec_fn=unblock)
+    child = subprocess.Popen(command, start_new_session=True, preexec_fn=unblock)  # noqa: PLW1509  # no threads
 
     def die(*_: object) -> None:
         end_all()

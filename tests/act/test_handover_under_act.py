@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from tests.act.harness import RUNTIME_NAMES
@@ -157,8 +159,16 @@ def test_no_servers_at_all(act: Act) -> None:
 
 
 def test_own_cache_service(act: Act) -> None:
-    _, seen = run(act, cache_server=False, env={"ACTIONS_CACHE_URL": "http://127.0.0.1:1/x/"})
-    assert seen["runtime"]["ACTIONS_CACHE_URL"] == "http://127.0.0.1:1/x/"
+    given = {
+        "ACTIONS_CACHE_URL": "http://127.0.0.1:1/x/",
+        "ACTIONS_RESULTS_URL": "http://127.0.0.1:2/",
+        "ACTIONS_RUNTIME_TOKEN": "a.b.c",
+        "ACTIONS_CACHE_SERVICE_V2": "True",
+    }
+    result, seen = run(act, cache_server=False, env=given, hide_runtime=True)
+    assert seen["runtime"] == given
+    assert "a.b.c" not in seen["child"]
+    assert "a.b.c" not in result.log
 
 
 def test_cache_server_behind_the_proxy(act: Act, cache_proxy: Proxy) -> None:
@@ -171,10 +181,28 @@ def test_cache_server_behind_the_proxy(act: Act, cache_proxy: Proxy) -> None:
 
 
 def test_death_of_the_machine(act: Act) -> None:
-    workflow = WORKFLOW.replace('ls -A > "$OUT/after"', "setsid sleep 300 & sleep 300")
+    workflow = WORKFLOW.replace('ls -A > "$OUT/after"', "setsid sleep 301.5 & echo now; sleep 301.5")
     (act.action / "checkpoint_action" / "action.py").write_text(STAND_IN)
     running = act.start(workflow)
-    while not (running.out / "seen.json").exists():
+    while '"msg":"now' not in running.log_so_far():
         assert running.process.poll() is None, running.log_so_far()
+        time.sleep(0.05)
     running.kill()
     assert running.wait(30).returncode == 137
+    assert not [
+        process.pid for process in psutil.process_iter(["cmdline"]) if "301.5" in (process.info["cmdline"] or ())
+    ]
+
+
+def test_ctrl_c(act: Act) -> None:
+    workflow = WORKFLOW.replace('ls -A > "$OUT/after"', "echo now; sleep 300")
+    workflow += '      - if: always()\n        run: touch "$OUT/last"\n'
+    (act.action / "checkpoint_action" / "action.py").write_text(STAND_IN)
+    running = act.start(workflow)
+    while '"msg":"now' not in running.log_so_far():
+        assert running.process.poll() is None, running.log_so_far()
+        time.sleep(0.05)
+    running.interrupt()
+    result = running.wait(30)
+    assert result.returncode != 0
+    assert (result.out / "last").exists()

@@ -127,7 +127,7 @@ def make(folder: Path, shape: dict[str, object]) -> None:
 
 
 @posix
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tree_shapes)
 def test_any_tree_comes_back(shape: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +135,9 @@ def test_any_tree_comes_back(shape: dict[str, object]) -> None:
         make(work / "root", shape)
         layer = layer_of(work / "root")
         root = restore(archive(work / "root", layer, work / "pack"), layer, work)
-        wanted = {path: dataclasses.replace(entry, mode=entry.mode & 0o777) for path, entry in scan(work / "root").items()}
+        wanted = {
+            path: dataclasses.replace(entry, mode=entry.mode & 0o777) for path, entry in scan(work / "root").items()
+        }
         assert scan(root) == wanted
 
 
@@ -153,7 +155,7 @@ def test_gnu_tar_lists_and_extracts_it(tmp_path: Path, tool: str) -> None:
     assert listed.stdout.splitlines()[0] == b"checkpoint.json"
     (tmp_path / "out").mkdir()
     taken = subprocess.run(["tar", "-xpf", "-", "-C", tmp_path / "out"], input=stream, capture_output=True, check=True)
-    assert taken.stderr == b""
+    assert all(b"implausibly old time stamp" in line for line in taken.stderr.splitlines())  # it is from 1969
     assert json.loads((tmp_path / "out" / "checkpoint.json").read_text()) == {"format": 1, "job": "demo"}
     whole_seconds = {
         path: dataclasses.replace(entry, mtime_ns=entry.mtime_ns // 10**9 * 10**9)
@@ -267,7 +269,9 @@ def now_a_pipe(root: Path) -> None:
 
 @posix
 @pytest.mark.parametrize(
-    "change", [changed_content, grown, shrunk, gone, now_a_folder, now_a_link, now_a_pipe], ids=lambda change: change.__name__
+    "change",
+    [changed_content, grown, shrunk, gone, now_a_folder, now_a_link, now_a_pipe],
+    ids=lambda change: change.__name__,
 )
 def test_a_file_that_changed_meanwhile_is_named_and_nothing_is_written(tmp_path: Path, change: object) -> None:
     root = tmp_path / "root"

@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
 from checkpoint_action.store import codec
 
+calm = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 paths = st.binary(min_size=1, max_size=12).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 digests = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -56,6 +57,7 @@ ENTRY = {"path": "a", "type": "file", "mode": "0644", "mtime_ns": 5, "size": 1, 
 RECORD = {"step": "build", "status": "done", "fingerprint": "f", "command": "make"}
 
 
+@calm
 @given(records)
 def test_any_record_comes_back_from_ascii_json(record: Record) -> None:
     text = json.dumps(codec.record_to_json(record), ensure_ascii=True)
@@ -63,6 +65,7 @@ def test_any_record_comes_back_from_ascii_json(record: Record) -> None:
     assert codec.record_from_json(json.loads(text)) == record
 
 
+@calm
 @given(layers)
 def test_any_layer_comes_back(layer: Layer) -> None:
     assert codec.layer_from_json(json.loads(json.dumps(codec.layer_to_json(layer)))) == layer
@@ -168,6 +171,7 @@ json_values = st.recursive(
 )
 
 
+@calm
 @given(
     st.dictionaries(
         st.sampled_from([*RECORD, "parts", "exit_code", "tries", "started", "layer", "archive"]), json_values

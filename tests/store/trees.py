@@ -106,5 +106,3 @@ def as_nobody(*owned: Path) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(0)
-
-

@@ -1,0 +1,139 @@
+"""The command line's grammar."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from checkpoint_action import __version__
+from checkpoint_action.errors import UsageError
+from checkpoint_action.jobfile.values import nearest, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["VERBS", "parse_arguments"]
+
+VERBS = {
+    "run": "run what is left of a job (no verb means this)",
+    "plan": "say what a run would do, and why",
+    "status": "show what is recorded of each step",
+    "reset": "forget what is recorded",
+}
+
+_EPILOG = """\
+examples:
+  checkpoint-run --job render --step download:"curl -fO https://example.com/in.mp4" \\
+                              --step convert:"ffmpeg -i in.mp4 out.webm"
+  checkpoint-run -f checkpoint.yml          run the steps of a job file
+  checkpoint-run plan                       what would run, and why
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see checkpoint-run --help")
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(least: int) -> type:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least}")
+        return int(text)
+
+    return parse  # type: ignore[return-value]  # argparse takes any callable
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="checkpoint-run",
+        usage="checkpoint-run [VERB] [options]",
+        description="Runs the named steps of a job and keeps what is done: the next run does only what is left.",
+        epilog="verbs:\n" + "".join(f"  {name:<8} {text}\n" for name, text in VERBS.items()) + "\n" + _EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    job = parser.add_argument_group("the job")
+    job.add_argument("--job", metavar="NAME", help="name of the job and of its state file")
+    job.add_argument(
+        "--step", metavar="ID:COMMAND", action="append", default=[], help="a step; give it as often as needed"
+    )
+    job.add_argument("-f", "--file", help="job file (default: checkpoint.yml or checkpoint.yaml here)")
+    job.add_argument("-C", "--directory", metavar="DIR", help="go to this folder first")
+    job.add_argument("--chain", action="store_true", help="each --step needs the one before, as in a job file")
+    job.add_argument("--shell", help="shell for --step commands: system (default), sh, bash, pwsh, python or 'cmd {0}'")
+    job.add_argument(
+        "--step-artifact", metavar="ID:PATH", action="append", default=[], help="a file the step must leave"
+    )
+    job.add_argument("--step-log", metavar="ID:PATH", action="append", default=[], help="file for the step's output")
+    job.add_argument("--logs-dir", metavar="DIR", help="folder for a log of each step")
+    limits = parser.add_argument_group("limits and failures")
+    limits.add_argument("--timeout", metavar="SECONDS", type=_duration, help="time each try of a step may take")
+    limits.add_argument(
+        "--step-timeout", metavar="ID:SECONDS", action="append", default=[], help="the same for one step"
+    )
+    limits.add_argument("--retry", metavar="N", type=_count(0), help="extra tries of a step that fails or times out")
+    limits.add_argument(
+        "--backoff", metavar="SECONDS", type=_duration, help="wait before the first extra try (1), doubled for each"
+    )
+    limits.add_argument("--backoff-max", metavar="SECONDS", type=_duration, help="longest such wait (1h)")
+    limits.add_argument("--continue-on-error", action="store_true", help="go on after a step has failed")
+    limits.add_argument(
+        "--max-failures", metavar="N", type=_count(1), help="with --continue-on-error: stop after N failures"
+    )
+    state = parser.add_argument_group("state and views")
+    state.add_argument("--state-dir", metavar="DIR", default=".", help="folder of the state files (default: .)")
+    state.add_argument("--force", action="store_true", help="start from fresh state: run every step")
+    state.add_argument(
+        "--wait-lock",
+        metavar="SECONDS",
+        nargs="?",
+        type=_duration,
+        const=-1.0,
+        default=0.0,
+        help="wait for another run of this job to end",
+    )
+    state.add_argument("--status", action="store_true", help="the verb status")
+    state.add_argument("--reset", action="store_true", help="the verb reset")
+    state.add_argument("--dry-run", action="store_true", help="the verb plan: executes and writes nothing")
+    state.add_argument("--json", action="store_true", help="for programs: plan, records or one event a line")
+    state.add_argument(
+        "-q", "--quiet", action="store_true", help="only say what went wrong; output of steps only to their logs"
+    )
+    parser.add_argument("--version", action="version", version=f"checkpoint-run {__version__}")
+    return parser
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The words of a command line as a namespace whose ``verb`` is one of :data:`VERBS`.
+
+    :raises UsageError: a word is unknown, or its value not usable.
+    """
+    words = list(argv)
+    verb = None
+    if words and not words[0].startswith("-"):
+        verb = words.pop(0)
+        if verb not in VERBS:
+            raise UsageError(f"unknown verb '{verb}'{nearest(verb, VERBS)}; valid are {', '.join(VERBS)}")
+    parser = _parser()
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        flags = [flag for action in parser._actions for flag in action.option_strings]  # noqa: SLF001  # the list of flags
+        word = rest[0].partition("=")[0]
+        kind = "option" if word.startswith("-") else "word"
+        hint = nearest(word, flags) if kind == "option" else ""
+        raise UsageError(f"unknown {kind} '{rest[0]}'{hint}; see checkpoint-run --help")
+    wanted = [name for name in ("status", "reset", "dry_run") if getattr(options, name)]
+    if len(wanted) > 1 or (wanted and verb not in (None, "run")):
+        raise UsageError("--status, --reset, --dry-run and the verbs exclude each other; give one of them")
+    options.verb = verb or "run"
+    if wanted:
+        options.verb = {"dry_run": "plan"}.get(wanted[0], wanted[0])
+    return options

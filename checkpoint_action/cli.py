@@ -1,0 +1,251 @@
+"""The command line: one of the two faces. Only here are environment, terminal and exit codes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action import __version__
+from checkpoint_action.arguments import parse_arguments
+from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
+from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from
+from checkpoint_action.model import SYSTEM_SHELL, Job
+from checkpoint_action.runner.journal import Journal, StatePaths, forget, load
+from checkpoint_action.runner.lock import JobLock
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+__all__ = ["entry", "main"]
+
+_BUG = 70
+_INTERRUPTED = 130
+_FILES = ("checkpoint.yml", "checkpoint.yaml")
+
+
+def entry() -> None:
+    """Console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command line.
+
+    :returns: the documented exit code.
+    """
+    try:
+        options = parse_arguments(argv)
+        if options.directory:
+            _go_to(options.directory)
+        return {"run": _run, "plan": _plan, "status": _status, "reset": _reset}[options.verb](options)
+    except CheckpointError as error:
+        print(f"checkpoint-run: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except Exception:  # the third ending: a fault of ours, with all that is needed to report it
+        return _report_bug(argv)
+
+
+def _go_to(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise UsageError(f"-C {folder}: {error.strerror}") from None
+
+
+def _report_bug(argv: Sequence[str]) -> int:
+    trace = traceback.format_exc()
+    text = f"checkpoint-run {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+    text += f"{len(argv)} arguments\n\n{trace}"
+    try:
+        number, name = tempfile.mkstemp(prefix="checkpoint-run-bug-", suffix=".log")
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        where = f"please report it with the file {name}"
+    except OSError:
+        where = f"please report it:\n{text}"
+    print(f"checkpoint-run: this is a bug: {trace.splitlines()[-1]}; {where}", file=sys.stderr)
+    return _BUG
+
+
+def _job_file(options: argparse.Namespace) -> Path | None:
+    if options.file is not None:
+        return Path(options.file)
+    if options.step:
+        return None
+    return next((path for name in _FILES if (path := Path(name)).is_file()), None)
+
+
+def _job(options: argparse.Namespace) -> Job:
+    """The job that the command line means.
+
+    :raises UsageError: it means none, or it is not usable.
+    """
+    if options.file is not None and options.step:
+        raise UsageError("--file and --step exclude each other; put the step into the file")
+    cwd = Path.cwd()
+    path = _job_file(options)
+    if path is not None:
+        from checkpoint_action.jobfile.resolve import JobDefaults, load_job, read_job_file  # noqa: PLC0415  # YAML
+
+        for flag in ("shell", "chain"):
+            if getattr(options, flag):
+                raise UsageError(f"--{flag} is for --step; write it into {path}")
+        folder = path.resolve().parent.name
+        job = load_job(
+            read_job_file(path, str(path)),
+            str(path),
+            JobDefaults(name=name_from(folder, "job"), root=cwd, base=cwd),
+        )
+    elif options.step:
+        steps = steps_from_flags(options.step, cwd=cwd, shell=options.shell or SYSTEM_SHELL, chain=options.chain)
+        if options.job is None:
+            raise UsageError("--job is missing; give the job a name, for example --job build")
+        job = Job(name=options.job, root=cwd, steps=tuple(steps))
+    else:
+        raise UsageError(f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(_FILES)} here)")
+    overrides = Overrides(
+        step_timeouts=tuple(options.step_timeout),
+        step_artifacts=tuple(options.step_artifact),
+        step_logs=tuple(options.step_log),
+        logs_dir=Path(options.logs_dir) if options.logs_dir else None,
+        timeout=options.timeout,
+        retries=options.retry,
+        backoff=options.backoff,
+        backoff_max=options.backoff_max,
+        continue_on_error=True if options.continue_on_error else None,
+        max_failures=options.max_failures,
+        base=cwd,
+    )
+    job = apply_overrides(job, overrides)
+    return Job(_name(options, job.name), job.root, job.steps, job.secrets, job.continue_on_error, job.max_failures)
+
+
+def _name(options: argparse.Namespace, default: str) -> str:
+    name = default if options.job is None else options.job
+    if not is_name(name):
+        raise UsageError(f"--job '{name}' is not valid; use {NAME_RULE}")
+    return str(name)
+
+
+def _paths(options: argparse.Namespace, job: str) -> StatePaths:
+    return StatePaths(Path(options.state_dir), job)
+
+
+def _named_job(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """Name and step ids of the job, as far as a view needs them: a name alone is enough."""
+    if options.job is not None and not options.step and options.file is None:
+        return _name(options, options.job), []
+    job = _job(options)
+    return job.name, [step.id for step in job.steps]
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from checkpoint_action.report.jsonlines import plan_json  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import plan_lines, say  # noqa: PLC0415
+    from checkpoint_action.runner.plan import plan_job  # noqa: PLC0415
+
+    job = _job(options)
+    loaded = load(_paths(options, job.name))
+    _warn(loaded.warnings)
+    plan = plan_job(job, loaded.records, os.environ, forced=options.force)
+    for line in [plan_json(plan)] if options.json else plan_lines(plan):
+        say(sys.stdout, line)
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from checkpoint_action.report.jsonlines import status_json  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import say, status_lines  # noqa: PLC0415
+
+    name, steps = _named_job(options)
+    loaded = load(_paths(options, name))
+    _warn(loaded.warnings)
+    steps += [step for step in loaded.records if step not in steps]
+    lines = [status_json(name, steps, loaded.records)] if options.json else status_lines(name, steps, loaded.records)
+    for line in lines:
+        say(sys.stdout, line)
+    return 0
+
+
+def _reset(options: argparse.Namespace) -> int:
+    name, _ = _named_job(options)
+    paths = _paths(options, name)
+    if not any(path.exists() for path in (paths.snapshot, paths.journal)):
+        print(f"checkpoint-run: job {name}: nothing was recorded")
+        return 0
+    lock = JobLock(paths.lock)
+    lock.acquire(_wait(options))
+    try:
+        forget(paths)
+    finally:
+        lock.release(remove=True)
+    print(f"checkpoint-run: job {name}: what was recorded is forgotten")
+    return 0
+
+
+def _wait(options: argparse.Namespace) -> float | None:
+    return None if options.wait_lock < 0 else float(options.wait_lock)
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for text in warnings:
+        print(f"checkpoint-run: warning: {text}", file=sys.stderr)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import StepOutput, TerminalReport, same_place, say  # noqa: PLC0415
+    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
+    from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
+    from checkpoint_action.runner.shells import check_shells  # noqa: PLC0415
+    from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
+    from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
+
+    job = _job(options)
+    check_shells(job.steps, os.environ)
+    paths = _paths(options, job.name)
+    try:
+        paths.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateWriteError(f"cannot make the state dir {paths.folder}: {error.strerror}") from None
+    lock = JobLock(paths.lock)
+    lock.acquire(_wait(options))
+    try:
+        loaded = load(paths)
+        _warn(loaded.warnings)
+        if options.force:
+            forget(paths)
+            loaded = load(paths)
+        journal = Journal(paths, loaded)
+        journal.open()
+        # With --json the events have stdout to themselves.
+        target = 2 if options.json else 1
+        output = StepOutput(target, shared=same_place(1, 2) or target == 2)
+        report = TerminalReport(sys.stderr, output, quiet=options.quiet or options.json)
+        listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
+        stop = StopRequest()
+        adopt_orphans()
+        engine = Engine(
+            job,
+            journal,
+            dict(os.environ),
+            listener=listen,
+            write=(lambda _data: None) if options.quiet else output.write,
+            stop=stop,
+            options=RunOptions(forced=options.force),
+        )
+        with stop_on_signals(stop):
+            ended = engine.run()
+            journal.close()
+        return ended.exit_code
+    finally:
+        lock.release()

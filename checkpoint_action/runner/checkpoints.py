@@ -1,0 +1,255 @@
+"""Finished steps kept in a store, and put back from it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import BundleError, StoreError
+from checkpoint_action.model import AUTO, ArchiveRef, Layer, Status
+from checkpoint_action.runner.scan import difference
+from checkpoint_action.store.apply import apply_layer
+from checkpoint_action.store.base import Found
+from checkpoint_action.store.bundle import pack_layer, read_header, unpack_layer, write_archive
+from checkpoint_action.store.codec import record_from_json, record_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from checkpoint_action.model import Entry, Record, Step
+    from checkpoint_action.runner.hashing import ContentDigests
+    from checkpoint_action.runner.keys import KeyScheme
+    from checkpoint_action.runner.scan import Workspace
+    from checkpoint_action.store.base import Store
+
+__all__ = ["Checkpoints"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A finished step waiting to go up."""
+
+    record: Record
+    name: str
+    file: Path
+
+
+class Checkpoints:
+    """One job's checkpoints in one store.
+
+    Packing happens at once, as the next step may change the files. Uploads go on beside the steps: one at a time, in
+    order, and what finishes meanwhile goes up together. An archive begins with the snapshot of all records, so the
+    newest tells the whole state. No failure here fails a job: the store is then off for this run, said once.
+
+    :param folder: an empty folder of our own, on the workspace's file system where possible.
+    :param identity: what tells the job from others; an archive that says otherwise is not ours.
+    :param warn: told of what a person should know.
+    :param required: whether a failing store is an error instead.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: KeyScheme,
+        folder: Path,
+        workspace: Workspace,
+        *,
+        warn: Callable[[str], None],
+        required: bool = False,
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._folder = folder
+        self._workspace = workspace
+        self._warn = warn
+        self._required = required
+        self._lock = threading.Condition()
+        self._off = ""
+        self._records: dict[str, Record] = {}
+        self._waiting: list[_Packed] = []
+        self._busy = False
+        self._closed = False
+        self._sequence = 0
+        self._archives: dict[str, Path] = {}
+        self._before: dict[str, Entry] | None = None
+        self._worker = threading.Thread(target=self._upload_all, name="upload-checkpoints", daemon=True)
+        self._worker.start()
+
+    def learn(self) -> dict[str, Record]:
+        """The records of steps that another machine has finished.
+
+        :raises StoreError: the store fails, and it is required.
+        """
+        try:
+            found = self._store.find(self._keys.prefix)
+            if found is None:
+                return {}
+            header = read_header(self._archive(found))
+            if header.get("job") != self._keys.job:
+                self._warn(f"{self._store.name}: {found.key} is another job's; not used")
+                return {}
+            records = {step: record_from_json(value) for step, value in header["records"].items()}
+        except BundleError as error:
+            self._warn(f"{self._store.name}: the checkpoint is not usable ({error}); starting afresh")
+            return {}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._warn(f"{self._store.name}: the checkpoint is not usable ({error}); starting afresh")
+            return {}
+        except StoreError as error:
+            self._switch_off(error)
+            return {}
+        done = {
+            step: record for step, record in records.items() if record.status is Status.DONE and record.step == step
+        }
+        with self._lock:
+            self._records.update(done)
+        return done
+
+    def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> None:
+        """Put back what a step left: all of it, or nothing.
+
+        :param acceptable: contents of a path, besides those the layer knows, that may be written over.
+        :raises StoreError: it cannot be put back, for whatever reason.
+        """
+        if record.archive is None:
+            raise StoreError("it was not kept")
+        if self._off:
+            raise StoreError(self._off)
+        side = self._folder / "side"
+        self._before = None
+        try:
+            archive = self._archive(Found(record.archive.key))
+            unpack_layer(archive, record.archive.layer, record.layer, side)
+            apply_layer(side, self._workspace.root, record.layer, acceptable)
+        except OSError as error:
+            raise StoreError(str(error)) from error
+        finally:
+            shutil.rmtree(side, ignore_errors=True)
+
+    def _archive(self, found: Found) -> Path:
+        path = self._archives.get(found.key)
+        if path is None:
+            path = self._folder / f"fetched-{len(self._archives)}.tar.zst"
+            self._store.fetch(found, path)
+            self._archives[found.key] = path
+        return path
+
+    def look(self, digests: ContentDigests) -> None:
+        """See what the workspace holds before a step runs."""
+        if self._before is None:
+            self._before = self._workspace.scan(digests)
+
+    def forget_look(self) -> None:
+        """Something that no step answers for may have changed the workspace."""
+        self._before = None
+
+    def changes(self, step: Step, declared: Layer, digests: ContentDigests) -> Layer:
+        """The layer of a step that has just ended well.
+
+        :param declared: what it declared and left, where it declared anything.
+        """
+        before = self._before or {}
+        if step.outputs == AUTO:
+            self._before = self._workspace.scan(digests)
+            return difference(before, self._before)
+        self._before = None
+        known = {entry.path: before[entry.path].content for entry in declared.entries if entry.path in before}
+        return replace(declared, before=known)
+
+    def keep(self, record: Record) -> None:
+        """Pack a finished step and see that it goes up.
+
+        :raises StoreError: it cannot be packed, and the store is required.
+        """
+        if self._off:
+            return
+        self._sequence += 1
+        name = f"{self._sequence:06d}-{record.step}"
+        file = self._folder / f"{name}.layer"
+        try:
+            pack_layer(self._workspace.root, name, record.layer, file)
+        except (BundleError, OSError) as error:
+            if self._required:
+                raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
+            self._warn(f"step '{record.step}' is done but not kept for other machines: {error}")
+            return
+        with self._lock:
+            self._waiting.append(_Packed(record, name, file))
+            self._lock.notify_all()
+
+    def _upload_all(self) -> None:
+        while True:
+            with self._lock:
+                while not self._waiting and not self._closed:
+                    self._lock.wait()
+                if not self._waiting or self._off:
+                    return
+                batch, self._waiting = self._waiting, []
+                self._busy = True
+            try:
+                self._upload(batch)
+            except StoreError as error:
+                self._switch_off(error, during_upload=True)
+            except Exception as error:  # no fault of ours may cost the job, nor leave it waiting
+                self._switch_off(StoreError(f"unexpected {type(error).__name__}: {error}"), during_upload=True)
+            finally:
+                with self._lock:
+                    self._busy = False
+                    self._lock.notify_all()
+
+    def _upload(self, batch: list[_Packed]) -> None:
+        key = self._keys.new(batch[-1].record.step, self._sequence)
+        added = {one.record.step: replace(one.record, archive=ArchiveRef(key, one.name)) for one in batch}
+        with self._lock:
+            records = {**self._records, **added}
+        header = {"job": self._keys.job, "records": {step: record_to_json(record) for step, record in records.items()}}
+        archive = self._folder / f"{batch[-1].name}.tar.zst"
+        try:
+            write_archive(header, [one.file for one in batch], archive)
+            self._store.save(key, archive)
+        except OSError as error:
+            raise StoreError(f"cannot write the archive: {error}") from error
+        finally:
+            archive.unlink(missing_ok=True)
+            for one in batch:
+                one.file.unlink(missing_ok=True)
+        with self._lock:
+            self._records.update(added)
+
+    def _switch_off(self, error: StoreError, *, during_upload: bool = False) -> None:
+        with self._lock:
+            first, self._off = not self._off, self._off or str(error)
+            self._waiting.clear()
+        if self._required and not during_upload:
+            raise error
+        if first:
+            self._warn(f"{error}; going on without the store: steps of this run are not kept for other machines")
+
+    def finish(self, seconds: float) -> None:
+        """Wait until all that is kept is in the store.
+
+        :param seconds: the longest wait.
+        :raises StoreError: not everything got there, and the store is required.
+        """
+        end = time.monotonic() + seconds
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+            while (self._waiting or self._busy) and not self._off:
+                left = end - time.monotonic()
+                if left <= 0:
+                    break
+                self._lock.wait(left)
+            unfinished = bool(self._waiting or self._busy) and not self._off
+            self._off = self._off or ("the end of the run" if unfinished else "")
+            failed = self._off
+        if unfinished:
+            self._warn(
+                f"{self._store.name}: the last checkpoint was not stored within {seconds:g} s; its steps run again"
+            )
+        if failed and self._required:
+            raise StoreError(f"{self._store.name}: not everything was stored: {failed}")

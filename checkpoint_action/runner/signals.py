@@ -1,0 +1,34 @@
+"""Signals turned into stop requests for as long as a job runs."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from checkpoint_action.runner.stop import StopRequest
+
+__all__ = ["stop_on_signals"]
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+
+
+@contextmanager
+def stop_on_signals(stop: StopRequest) -> Iterator[None]:
+    """Within the context SIGINT, SIGTERM and SIGHUP (Ctrl-Break on Windows) become requests.
+
+    A signal that was ignored when we started (``nohup``) stays so. Main thread only.
+    """
+    previous = {}
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            previous[number] = signal.signal(number, lambda received, _frame: stop.request(received))
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

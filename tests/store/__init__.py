@@ -1,0 +1,1 @@
+"""Archives and the places that keep them."""

@@ -1,0 +1,527 @@
+"""Archives made by hand or damaged: refused with a ``BundleError``, and nothing outside the target is touched."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import random
+import shutil
+import sys
+import tarfile
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from checkpoint_action.errors import BundleError
+from checkpoint_action.model import Entry, Layer
+from checkpoint_action.store import bundle, paths, zstd
+from checkpoint_action.store.apply import apply_layer
+from checkpoint_action.store.frames import frames
+from tests.store.trees import archive, dir_entry, file_entry, layer_of, link_entry, nothing_else, scan
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
+END = bytes(1024)
+
+
+def frame(data: bytes) -> bytes:
+    packer = zstd.compressor(len(data))
+    return packer.compress(data) + packer.flush()
+
+
+def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    """Members without the end of the tar stream."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+        return stream.getvalue()[: tar.offset]
+
+
+def member(
+    path: str, content: bytes = b"", *, type: bytes = tarfile.REGTYPE, target: str = "", prefix: str = "layers/build/"
+) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(prefix + path)
+    info.type, info.size, info.linkname = type, len(content), target
+    return info, content
+
+
+HEADER = frame(tar_of(member("checkpoint.json", b'{"format":1}', prefix="")))
+
+
+def made(folder: Path, *layers: bytes, end: bytes = END) -> Path:
+    """An archive of these tar streams."""
+    path = folder / "archive"
+    path.write_bytes(HEADER + b"".join(frame(layer) for layer in layers) + frame(end))
+    return path
+
+
+@pytest.fixture
+def fence(tmp_path: Path) -> Iterator[Path]:
+    """A folder to work in whose surroundings must stay as they are."""
+    work = tmp_path / "fence" / "work"
+    work.mkdir(parents=True)
+    (tmp_path / "fence" / "outside").mkdir()
+    (tmp_path / "fence" / "outside" / "precious").write_text("precious")
+    yield work
+    (work / "side").mkdir(exist_ok=True)
+    assert os.listdir(work / "side") == []
+    outside = {path for path in scan(tmp_path) if not path.startswith("fence/work/")}
+    assert outside == {"fence", "fence/work", "fence/outside", "fence/outside/precious"}
+    assert (tmp_path / "fence" / "outside" / "precious").read_text() == "precious"
+
+
+def refused(packed: Path, layer: Layer, work: Path, match: str) -> None:
+    with pytest.raises(BundleError, match=match):
+        bundle.unpack_layer(packed, "build", layer, work / "side")
+
+
+# Members that the manifest does not name, whatever they are called
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../x", "/abs", "a/../../x", "a//x", "./x", "x/.", "..", "", "a\\..\\x", "C:x", "C:\\x", "\\\\host\\x", "other"],
+)
+def test_a_member_that_is_not_in_the_manifest_is_refused(fence: Path, path: str) -> None:
+    packed = made(fence, tar_of(member("good", b"x"), member(path, b"x")))
+    refused(packed, Layer((file_entry("good"),)), fence, "not in the manifest")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "../../layers/build/x"])
+def test_a_member_outside_the_layers_folder_is_refused(fence: Path, path: str) -> None:
+    packed = made(fence, tar_of(member("good", b"x"), member(path, b"x", prefix="")))
+    refused(packed, Layer((file_entry("good"),)), fence, "not in the manifest")
+
+
+# A manifest that was made by hand as well
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../x", "/abs", "a/../../x", "a//x", "./x", "x/.", "..", ".", "", "a/", "n\0l", "x" * 256, "d/" * 3000 + "x"],
+)
+def test_a_manifest_with_a_path_that_leads_out_is_refused(fence: Path, path: str) -> None:
+    packed = made(fence, tar_of(member("good", b"x")))
+    refused(packed, Layer((file_entry(path),)), fence, "refused path")
+    with pytest.raises(BundleError, match="refused path"):
+        apply_layer(fence, fence, Layer((file_entry(path),)), nothing_else)
+    with pytest.raises(BundleError, match="refused path"):
+        apply_layer(fence, fence, Layer(deleted=(path,)), nothing_else)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a\\b",
+        "C:",
+        "C:x",
+        "file:stream",
+        "CON",
+        "con.txt",
+        "nul .x",
+        "COM1",
+        "lpt\u00b2.log",
+        "CONOUT$",
+        "a.",
+        "a ",
+        "d./x",
+    ]
+    + [
+        "what?",
+        "a*",
+        'a"',
+        "a<b",
+        "a|b",
+        "tab\t",
+        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16") * 128,
+    ],
+)
+def test_windows_refuses_what_means_something_else_there(path: str) -> None:
+    with pytest.raises(BundleError, match="refused path"):
+        paths.check_path(path, windows=True)
+
+
+@pytest.mark.parametrize("path", ["console", "a.b", ".hidden", "com10", "comm1", "nuls", "a b/c", "\u00e4/\u00f6"])
+def test_windows_takes_plain_names(path: str) -> None:
+    paths.check_path(path, windows=True)
+
+
+def test_posix_takes_what_is_only_odd() -> None:
+    for path in ["a\\b", "C:", "CON", "a.", "line\nbreak", "\udcff"]:
+        paths.check_path(path, windows=False)
+
+
+def test_a_link_and_then_something_through_it_is_refused(fence: Path) -> None:
+    layer = Layer((link_entry("l", "../../outside"), file_entry("l/x", b"evil")))
+    packed = made(fence, tar_of(member("l", type=tarfile.SYMTYPE, target="../../outside"), member("l/x", b"evil")))
+    refused(packed, layer, fence, "below 'l'")
+
+
+def test_a_link_of_an_earlier_layer_is_not_written_through(fence: Path) -> None:
+    root = fence / "root"
+    root.mkdir()
+    link = Layer((link_entry("l", "../../outside"),))
+    packed = made(fence, tar_of(member("l", type=tarfile.SYMTYPE, target="../../outside")))
+    bundle.unpack_layer(packed, "build", link, fence / "side")
+    apply_layer(fence / "side", root, link, nothing_else)
+    layer = Layer((file_entry("l/x", b"evil"),))
+    packed = made(fence, tar_of(member("l/x", b"evil")))
+    bundle.unpack_layer(packed, "build", layer, fence / "side")
+    with pytest.raises(BundleError, match="l/x is below l, which is a link"):
+        apply_layer(fence / "side", root, layer, nothing_else)
+    shutil.rmtree(fence / "side")
+
+
+@pytest.mark.parametrize(
+    ("layer", "match"),
+    [
+        (Layer((file_entry("a"), file_entry("a"))), "twice"),
+        (Layer((file_entry("a"),), ("a",)), "twice"),
+        (Layer(deleted=("a", "a")), "twice"),
+        (Layer((file_entry("a"), file_entry("a/b"))), "below"),
+        (Layer((file_entry("a/b"),), ("a",)), "below"),
+        (Layer((dataclasses.replace(file_entry("a"), size=-1),)), "impossible"),
+        (Layer((dataclasses.replace(file_entry("a"), sha256=""),)), "impossible"),
+        (Layer((dataclasses.replace(file_entry("a"), mode=0o200644),)), "impossible mode"),
+        (Layer((dataclasses.replace(file_entry("a"), mtime_ns=1 << 80),)), "impossible time"),
+        (Layer((dataclasses.replace(dir_entry("a"), size=1),)), "no file"),
+        (Layer((dataclasses.replace(dir_entry("a"), target="x"),)), "no link"),
+        (Layer((link_entry("a", ""),)), "no target"),
+        (Layer((link_entry("a", "x\0y"),)), "NUL"),
+        (Layer((link_entry("a", "x" * 5000),)), "too long"),
+        (Layer((file_entry("a", b"x" * (1 << 20)), dataclasses.replace(file_entry("b"), size=1 << 60))), "no room"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused(fence: Path, layer: Layer, match: str) -> None:
+    refused(made(fence, tar_of(member("a", b"x"))), layer, fence, match)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("Readme", "README"), ("\u00e9", "e\u0301"), ("D/x", "d/y"), ("stra\u00dfe", "STRASSE")]
+)
+def test_names_that_are_one_to_the_filesystem_are_refused_only_there(
+    fence: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    layer = Layer((file_entry(first), file_entry(second)))
+    packed = made(fence, tar_of(member(first, b"x"), member(second, b"x")))
+    if not paths.folds_case(fence):
+        bundle.unpack_layer(packed, "build", layer, fence / "side")
+        shutil.rmtree(fence / "side")
+    monkeypatch.setattr(paths, "folds_case", lambda folder: True)
+    refused(packed, layer, fence, "the same name on this filesystem")
+    with pytest.raises(BundleError, match="the same name on this filesystem"):
+        apply_layer(fence, fence, layer, nothing_else)
+
+
+def test_looking_whether_case_is_folded_leaves_no_trace(fence: Path) -> None:
+    before = fence.stat().st_mtime_ns
+    paths.folds_case(fence)
+    assert os.listdir(fence) == []
+    assert fence.stat().st_mtime_ns == before
+
+
+# Members that are not what the manifest says
+
+
+@pytest.mark.parametrize(
+    "type",
+    [tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.CONTTYPE, b"S", b"x", b"g", b"Z"],
+)
+def test_devices_pipes_hard_links_and_other_kinds_are_refused(fence: Path, type: bytes) -> None:
+    info, _ = member("a", type=type, target="../../outside/precious" if type == tarfile.LNKTYPE else "")
+    block = info.tobuf(tarfile.GNU_FORMAT)
+    refused(made(fence, block), Layer((file_entry("a", b""),)), fence, "neither a file nor a folder|damaged tar")
+
+
+@pytest.mark.parametrize(
+    ("found", "entry"),
+    [
+        (member("a", b"y"), file_entry("a", b"x")),
+        (member("a", b"xx"), file_entry("a", b"x")),
+        (member("a", b""), file_entry("a", b"x")),
+        (member("a", type=tarfile.DIRTYPE), file_entry("a", b"")),
+        (member("a", b""), dir_entry("a")),
+        (member("a", type=tarfile.SYMTYPE, target="/etc"), link_entry("a", "b")),
+        (member("a", type=tarfile.SYMTYPE, target="/etc"), dir_entry("a")),
+        (member("a", type=tarfile.SYMTYPE, target="/etc"), file_entry("a", b"")),
+    ],
+)
+def test_a_member_other_than_in_the_manifest_is_refused(
+    fence: Path, found: tuple[tarfile.TarInfo, bytes], entry: Entry
+) -> None:
+    refused(made(fence, tar_of(found)), Layer((entry,)), fence, "manifest says")
+
+
+def test_a_member_that_is_there_twice_is_refused(fence: Path) -> None:
+    one = tar_of(member("a", b"x"))
+    refused(made(fence, one + one), Layer((file_entry("a"),)), fence, "there twice")
+    refused(made(fence, one, one), Layer((file_entry("a"),)), fence, "there twice")
+
+
+def test_what_is_missing_is_named(fence: Path) -> None:
+    packed = made(fence, tar_of(member("a", b"x")))
+    refused(packed, Layer((file_entry("a"), file_entry("b"))), fence, "lacks 'b'")
+
+
+def test_members_of_another_layer_do_not_count(fence: Path) -> None:
+    packed = made(fence, tar_of(member("a", b"x", prefix="layers/build2/")))
+    refused(packed, Layer((file_entry("a"),)), fence, "lacks 'a'")
+
+
+def test_an_archive_without_its_end_is_refused(fence: Path) -> None:
+    packed = made(fence, tar_of(member("a", b"x")), end=b"")
+    refused(packed, Layer((file_entry("a"),)), fence, "cut off")
+
+
+def test_a_name_with_a_nul_or_without_end_is_refused(fence: Path) -> None:
+    long = tarfile.TarInfo("././@LongLink")
+    long.type = tarfile.GNUTYPE_LONGNAME
+    following = tar_of(member("a", b"x"))
+    for content, match in [(b"layers/build/a\0b\0", "NUL"), (b"y" * 70_000, "over-long")]:
+        long.size = len(content)
+        name = long.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+        refused(made(fence, tar_of(member("0", b"x")) + name + following), Layer((file_entry("0"),)), fence, match)
+
+
+def test_a_bomb_is_not_unpacked(fence: Path) -> None:
+    zeros = bytes(64 << 20)
+    (fence / "one").mkdir()
+    as_member = made(fence, tar_of(member("a", zeros)))
+    as_headers = made(fence / "one", tar_of(member("a", b"x")) + zeros)
+    assert as_member.stat().st_size < 20_000
+    tracemalloc.start()
+    refused(as_member, Layer((file_entry("a"),)), fence, "not what the manifest says")
+    refused(as_headers, Layer((file_entry("a"),)), fence, "damaged tar header")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+def test_a_header_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    bundle.write_archive({"text": "x" * 100_000}, [], tmp_path / "archive")
+    assert bundle.read_header(tmp_path / "archive", 100_100)["format"] == 1
+    with pytest.raises(BundleError, match="more than the 1000 allowed"):
+        bundle.read_header(tmp_path / "archive", 1000)
+
+
+def header_tar(content: bytes) -> bytes:
+    return tar_of(member("checkpoint.json", content, prefix=""))
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "empty"),
+        (b"not a frame at all", "not a Zstandard frame"),
+        (b"PK\x03\x04", "not a Zstandard frame"),
+        (b"\x28\xb5\x2f\xfd", "cut off"),
+        (frame(b""), "does not start with"),
+        (frame(END), "damaged tar header"),
+        (frame(b"x" * 512), "damaged tar header"),
+        (frame(b"short"), "middle of a member"),
+        (frame(header_tar(b"{}")[:100]), "middle of a member"),
+        (frame(header_tar(b"x" * 2000)[:1024]), "middle of a member"),
+        (frame(tar_of(member("other.json", b"{}", prefix=""))), "does not start with"),
+        (
+            frame(tar_of(member("checkpoint.json", type=tarfile.SYMTYPE, target="/etc/passwd", prefix=""))),
+            "does not start",
+        ),
+        (frame(header_tar(b"{}") + END), "followed by something"),
+        (frame(header_tar(b"not json")), "not JSON"),
+        (frame(header_tar(b"\xff\xfe\xfd")), "not JSON"),
+        (frame(header_tar(b"[" * 200_000)), "not JSON"),
+        (frame(header_tar(b"[1]")), "not a JSON object"),
+        (frame(header_tar(b"{}")), "format None"),
+        (frame(header_tar(b'{"format":true}')), "format True"),
+        (frame(header_tar(b'{"format":"1"}')), "format '1'"),
+        (frame(header_tar(b'{"format":2}')), "format 2, and this version reads format 1"),
+        (frame(header_tar(b'{"format":1' + b"0" * 5000 + b"}")), "not JSON"),
+    ],
+)
+def test_a_file_that_is_not_our_archive_is_refused(tmp_path: Path, data: bytes, match: str) -> None:
+    (tmp_path / "archive").write_bytes(data)
+    with pytest.raises(BundleError, match=match):
+        bundle.read_header(tmp_path / "archive")
+
+
+def test_a_missing_archive_is_a_bundle_error(fence: Path) -> None:
+    with pytest.raises(BundleError, match="cannot read"):
+        bundle.read_header(fence / "missing")
+    refused(fence / "missing", Layer(), fence, "cannot unpack")
+
+
+def test_a_side_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "side").mkdir()
+    (tmp_path / "side" / "mine").write_text("mine")
+    packed = made(tmp_path, tar_of(member("a", b"x")))
+    refused(packed, Layer((file_entry("a"),)), tmp_path, "not empty")
+    assert scan(tmp_path / "side").keys() == {"mine"}
+
+
+def test_set_id_bits_do_not_come_back(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    for name, mode in [("setuid", 0o4755), ("setgid", 0o2755), ("both", 0o6711)]:
+        (tmp_path / "root" / name).touch()
+        (tmp_path / "root" / name).chmod(mode)
+    (tmp_path / "root" / "sticky").mkdir()
+    (tmp_path / "root" / "sticky").chmod(0o1777)
+    layer = layer_of(tmp_path / "root")
+    bundle.unpack_layer(archive(tmp_path / "root", layer, tmp_path / "pack"), "build", layer, tmp_path / "side")
+    (tmp_path / "new").mkdir()
+    apply_layer(tmp_path / "side", tmp_path / "new", layer, nothing_else)
+    modes = {path: entry.mode for path, entry in scan(tmp_path / "new").items()}
+    assert modes == {"setuid": 0o755, "setgid": 0o755, "both": 0o711, "sticky": 0o777}
+
+
+# Damage of every kind: the right files, or an error and nothing
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Layer]:
+    """A small archive of three layers, and the manifest of the middle one."""
+    work = tmp_path_factory.mktemp("sample")
+    root = work / "root"
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "f").write_bytes(random.Random(1).randbytes(3000))
+    (root / "d" / "text").write_bytes(b"words and more words\n" * 400)
+    (root / ("long" * 40)).write_bytes(b"long")
+    (root / "l").symlink_to("d/f")
+    (root / "other").write_bytes(b"other")
+    layer = layer_of(root, *(path for path in scan(root) if path != "other"))
+    for name, part in [("first", layer_of(root, "other")), ("build", layer), ("last", layer_of(root, "d/f"))]:
+        bundle.pack_layer(root, name, part, work / name)
+    bundle.write_archive({"job": "demo"}, [work / name for name in ("first", "build", "last")], work / "archive")
+    return (work / "archive").read_bytes(), layer
+
+
+def attempt(data: bytes, layer: Layer) -> None:
+    """Read and restore ``data``: all of the layer and nothing else, or a ``BundleError`` and nothing at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "root").mkdir()
+        (work / "archive").write_bytes(data)
+        try:
+            header = bundle.read_header(work / "archive")
+        except BundleError:
+            pass
+        else:
+            assert header["format"] == 1
+        try:
+            bundle.unpack_layer(work / "archive", "build", layer, work / "side")
+        except BundleError:
+            assert os.listdir(work / "side") == []
+        else:
+            apply_layer(work / "side", work / "root", layer, nothing_else)
+            assert scan(work / "root") == {entry.path: entry for entry in layer.entries}
+        assert set(os.listdir(work)) == {"root", "archive", "side"}
+
+
+calm = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+
+
+@calm
+@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=3))
+def test_flipped_bits(sample: tuple[bytes, Layer], flips: list[tuple[float, int]]) -> None:
+    data = bytearray(sample[0])
+    for place, bit in flips:
+        data[int(place * len(data))] ^= 1 << bit
+    attempt(bytes(data), sample[1])
+
+
+@calm
+@given(st.floats(0, 1, exclude_max=True))
+def test_truncation_is_always_found(sample: tuple[bytes, Layer], place: float) -> None:
+    data = sample[0][: int(place * len(sample[0]))]
+    attempt(data, sample[1])
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "archive").write_bytes(data)
+        with pytest.raises(BundleError):
+            bundle.unpack_layer(Path(folder, "archive"), "build", sample[1], Path(folder, "side"))
+
+
+@calm
+@given(st.lists(st.integers(0, 4), max_size=7))
+def test_swapped_missing_and_repeated_frames(sample: tuple[bytes, Layer], order: list[int]) -> None:
+    parts = [sample[0][part.offset : part.offset + part.size] for part in frames(io.BytesIO(sample[0]))]
+    assert len(parts) == 5
+    attempt(b"".join(parts[number] for number in order), sample[1])
+
+
+@calm
+@given(st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40))
+def test_bytes_put_in_or_taken_out(sample: tuple[bytes, Layer], place: float, new: bytes, gone: int) -> None:
+    at = int(place * len(sample[0]))
+    attempt(sample[0][:at] + new + sample[0][at + gone :], sample[1])
+
+
+@calm
+@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4))
+def test_a_changed_tar_stream_in_sound_frames(sample: tuple[bytes, Layer], changes: list[tuple[float, int]]) -> None:
+    parts = []
+    for part in frames(io.BytesIO(sample[0])):
+        reader = zstd.decompressor()
+        parts.append(bytearray(reader.decompress(sample[0][part.offset : part.offset + part.size])))
+    for place, value in changes:
+        parts[2][int(place * len(parts[2]))] = value
+    attempt(b"".join(frame(bytes(part)) for part in parts), sample[1])
+
+
+odd_parts = st.sampled_from(["a", "b", "..", ".", "", "l", "\0", "A", "\\", "C:", "x" * 300])
+odd_paths = st.lists(odd_parts, max_size=4).map("/".join)
+
+
+@calm
+@given(
+    st.lists(st.tuples(odd_paths, st.sampled_from(["file", "dir", "link"])), max_size=5),
+    st.lists(odd_paths, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_a_hostile_manifest_with_the_members_to_match(
+    members: list[tuple[str, str]], deleted: list[str], chance: random.Random
+) -> None:
+    makers: dict[str, Callable[[str], Entry]] = {
+        "file": file_entry,
+        "dir": dir_entry,
+        "link": lambda path: link_entry(path, "../../outside"),
+    }
+    types = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
+    layer = Layer(tuple(makers[kind](path) for path, kind in members), tuple(deleted), dict.fromkeys(deleted, "dir"))
+    tar = [
+        member(
+            path, b"x" if kind == "file" else b"", type=types[kind], target="../../outside" if kind == "link" else ""
+        )
+        for path, kind in members
+    ]
+    chance.shuffle(tar)
+    with tempfile.TemporaryDirectory() as folder:
+        work, outside = Path(folder, "in", "work"), Path(folder, "outside")
+        (work / "root" / "a").mkdir(parents=True)
+        (work / "root" / "b").symlink_to("../../../outside")
+        outside.mkdir()
+        (outside / "a").write_text("precious")
+        try:
+            bundle.unpack_layer(made(work, tar_of(*tar)), "build", layer, work / "side")
+            apply_layer(work / "side", work / "root", layer, nothing_else)
+        except BundleError:
+            pass
+        assert {path: entry.content for path, entry in scan(outside).items()} == {
+            "a": hashlib.sha256(b"precious").hexdigest()
+        }
+        assert set(os.listdir(work)) <= {"root", "side", "archive"}
+        assert set(os.listdir(folder)) == {"in", "outside"}
+        assert os.listdir(Path(folder, "in")) == ["work"]
+
+
+def test_the_header_of_the_sample_is_what_it_was(sample: tuple[bytes, Layer], tmp_path: Path) -> None:
+    (tmp_path / "archive").write_bytes(sample[0])
+    assert json.loads(json.dumps(bundle.read_header(tmp_path / "archive"))) == {"format": 1, "job": "demo"}

@@ -1,0 +1,390 @@
+"""The cache client; what both protocols must do is tested with both, and with a server in act's manner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checkpoint_action.toolkit.cache import Cache, cache_version
+from checkpoint_action.toolkit.errors import (
+    DeniedError,
+    HttpStatusError,
+    InputError,
+    MissingEntryError,
+    NetworkError,
+    ProtocolError,
+    RateLimitedError,
+    ReservedError,
+    UnavailableError,
+)
+from tests.actions_service import ActionsService, Fault, make_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.toolkit.clock import Clock
+
+VERSION = "a" * 64
+CONTENT = bytes(range(256)) * 40
+KINDS = ["v2", "v1", "act"]
+LOOKUP = {"v2": "GetCacheEntryDownloadURL", "v1": "lookup", "act": "lookup"}
+RESERVE = {"v2": "CreateCacheEntry", "v1": "reserve", "act": "reserve"}
+PART = {"v2": "PutBlock", "v1": "chunk", "act": "chunk"}
+CLOSE = {"v2": "FinalizeCacheEntryUpload", "v1": "commit", "act": "commit"}
+READ = {"v2": "GetBlob", "v1": "archive", "act": "archive"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [0, 1, 1000, 1001, len(CONTENT)])
+def test_what_is_saved_comes_back(make_cache: Callable[..., Cache], source: Path, kind: str, size: int) -> None:
+    source.write_bytes(CONTENT[:size])
+    cache = make_cache(kind)
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    assert (hit.key, hit.exact) == ("job-1", True)
+    assert cache.download(hit, source.with_name("target")) == size
+    assert source.with_name("target").read_bytes() == CONTENT[:size]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prefix_finds_the_newest_and_a_version_only_itself(
+    make_cache: Callable[..., Cache], source: Path, kind: str
+) -> None:
+    cache = make_cache(kind)
+    for key in ("job-1", "job-2", "other-3"):
+        cache.save(key, VERSION, source)
+    hit = cache.lookup(["job-"], VERSION)
+    assert hit is not None
+    assert (hit.key, hit.exact) == ("job-2", False)
+    assert cache.lookup(["job-"], "b" * 64) is None
+    assert cache.lookup(["nothing"], VERSION) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_further_keys_are_asked_for_in_order(make_cache: Callable[..., Cache], source: Path, kind: str) -> None:
+    cache = make_cache(kind)
+    cache.save("second-1", VERSION, source)
+    cache.save("third-1", VERSION, source)
+    hit = cache.lookup(["first-", "second-", "third-"], VERSION)
+    assert hit is not None
+    assert hit.key == "second-1"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", [Fault.status(503), Fault.status(429, retry_after="18"), Fault.reset()])
+def test_passing_faults_of_every_call_are_overcome(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, kind: str, fault: Fault
+) -> None:
+    for names in (LOOKUP, RESERVE, PART, CLOSE, READ):
+        service.faults.next(names[kind], fault)
+    cache = make_cache(kind)
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    assert cache.download(hit, source.with_name("target")) == len(CONTENT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_answer_to_the_last_call_is_overcome(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, kind: str
+) -> None:
+    service.faults.next(CLOSE[kind], Fault.reset(handled=True))
+    service.faults.next(PART[kind], Fault.reset(handled=True), times=2)
+    cache = make_cache(kind)
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    cache.download(hit, source.with_name("target"))
+    assert source.with_name("target").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refusal_for_too_many_calls_that_lasts_is_no_miss(
+    service: ActionsService, make_cache: Callable[..., Cache], kind: str, clock: Clock
+) -> None:
+    service.faults.next(LOOKUP[kind], Fault.status(429, retry_after="40"), times=99)
+    cache = make_cache(kind)
+    with pytest.raises(RateLimitedError):
+        cache.lookup(["job-"], VERSION)
+    assert clock.sleeps == [40, 40]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_is_no_json_is_no_miss(
+    service: ActionsService, make_cache: Callable[..., Cache], kind: str
+) -> None:
+    service.faults.next(LOOKUP[kind], Fault.not_json(), times=99)
+    with pytest.raises(ProtocolError):
+        make_cache(kind).lookup(["job-"], VERSION)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hit_without_its_address_is_no_miss(
+    service: ActionsService, make_cache: Callable[..., Cache], kind: str
+) -> None:
+    service.faults.next(LOOKUP[kind], Fault.status(200, '{"ok":true,"cacheKey":"job-1"}'))
+    with pytest.raises(ProtocolError, match="without its address or key"):
+        make_cache(kind).lookup(["job-"], VERSION)
+
+
+@pytest.mark.parametrize("kind", ["v2", "v1"])
+def test_a_taken_key_is_a_reservation_error(make_cache: Callable[..., Cache], source: Path, kind: str) -> None:
+    cache = make_cache(kind)
+    cache.save("job-1", VERSION, source)
+    with pytest.raises(ReservedError, match="cache key job-1 is taken"):
+        cache.save("job-1", VERSION, source)
+
+
+def test_a_taken_key_that_is_answered_with_200_is_one_too(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    service.v2.taken_is_ok_false = True
+    cache = make_cache("v2")
+    cache.save("job-1", VERSION, source)
+    with pytest.raises(ReservedError):
+        cache.save("job-1", VERSION, source)
+
+
+@pytest.mark.parametrize("kind", ["v2", "v1"])
+def test_a_broken_upload_is_never_seen_and_keeps_its_key(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, kind: str
+) -> None:
+    service.faults.next(PART[kind], Fault.reset(), times=999)
+    cache = make_cache(kind)
+    with pytest.raises(NetworkError):
+        cache.save("job-1", VERSION, source)
+    assert cache.lookup(["job-1"], VERSION) is None
+    with pytest.raises(ReservedError):
+        cache.save("job-1", VERSION, source)
+
+
+@pytest.mark.parametrize(("kind", "by_status"), [("v2", False), ("v2", True), ("v1", False)])
+def test_a_token_that_may_not_write_is_denied_in_either_form(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, kind: str, by_status: bool
+) -> None:
+    service.v2.denies_with_403 = by_status
+    cache = make_cache(kind, token=make_token([("refs/heads/main", 1)]))
+    with pytest.raises(DeniedError, match="cache write denied: token has no writ"):
+        cache.save("job-1", VERSION, source)
+    assert service.calls == {RESERVE[kind]: 1}
+    assert cache.lookup(["job-1"], VERSION) is None
+
+
+@pytest.mark.parametrize("kind", ["v2", "v1"])
+def test_a_token_that_may_not_read_is_denied(
+    service: ActionsService, make_cache: Callable[..., Cache], kind: str
+) -> None:
+    with pytest.raises(DeniedError, match="cache read denied: token has no readable"):
+        make_cache(kind, token=make_token([("refs/heads/main", 2)])).lookup(["job-"], VERSION)
+    assert service.calls == {LOOKUP[kind]: 1}
+
+
+@pytest.mark.parametrize("kind", ["v2", "v1"])
+def test_a_token_that_ran_out_is_a_denial(service: ActionsService, make_cache: Callable[..., Cache], kind: str) -> None:
+    service.faults.next(LOOKUP[kind], Fault.status(401, '{"code":"unauthenticated","msg":"expired"}'))
+    with pytest.raises(DeniedError, match="answered 401, unauthenticated, expired"):
+        make_cache(kind).lookup(["job-"], VERSION)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reads", "writes"), [("read", 1, 0), ("write", 1, 1), ("write-only", 0, 1), ("none", 0, 0)]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_cache_mode_is_obeyed_without_asking(
+    service: ActionsService,
+    make_cache: Callable[..., Cache],
+    source: Path,
+    kind: str,
+    mode: str,
+    reads: int,
+    writes: int,
+) -> None:
+    cache = make_cache(kind, ACTIONS_CACHE_MODE=mode)
+    for permitted, call in (
+        (writes, lambda: cache.save("job-1", VERSION, source)),
+        (reads, lambda: cache.lookup(["job-"], VERSION)),
+    ):
+        if permitted:
+            call()
+        else:
+            with pytest.raises(DeniedError, match=f"cache mode '{mode}' permits no"):
+                call()
+    assert service.calls[LOOKUP[kind]] == reads
+    assert service.calls[RESERVE[kind]] == writes
+
+
+def test_both_json_spellings_are_read(service: ActionsService, make_cache: Callable[..., Cache], source: Path) -> None:
+    service.v2.camel_case = True
+    cache = make_cache("v2")
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-"], VERSION)
+    assert hit is not None
+    assert cache.download(hit, source.with_name("target")) == len(CONTENT)
+
+
+def test_finalize_is_repeated_while_the_blob_is_not_seen(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, clock: Clock
+) -> None:
+    service.v2.unseen_blobs = 3
+    make_cache("v2").save("job-1", VERSION, source)
+    assert service.calls["FinalizeCacheEntryUpload"] == 4
+    assert clock.sleeps == [1, 2, 4]
+
+
+def test_finalize_does_not_wait_for_a_blob_for_ever(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    service.v2.unseen_blobs = 99
+    with pytest.raises(HttpStatusError, match="not_found"):
+        make_cache("v2").save("job-1", VERSION, source)
+
+
+def test_a_refused_finalize_says_why(service: ActionsService, make_cache: Callable[..., Cache], source: Path) -> None:
+    service.faults.next("FinalizeCacheEntryUpload", Fault.status(200, '{"ok":false,"message":"quota"}'))
+    with pytest.raises(ProtocolError, match="was refused: quota"):
+        make_cache("v2").save("job-1", VERSION, source)
+
+
+def test_where_v2_is_not_served_v1_takes_over_for_good(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    service.v2.present = False
+    cache = make_cache("v2", ACTIONS_CACHE_URL=service.cache_url)
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    assert cache.service == "v1"
+    assert sum(request.path.startswith("/twirp/") for request in service.requests) == 1
+
+
+def test_without_a_v1_address_a_missing_v2_is_an_error(
+    service: ActionsService, make_cache: Callable[..., Cache]
+) -> None:
+    service.v2.present = False
+    cache = make_cache("v2")
+    with pytest.raises(HttpStatusError, match="answered 404"):
+        cache.lookup(["job-1"], VERSION)
+    assert cache.service == "v2"
+
+
+def test_a_path_in_the_results_address_is_dropped(service: ActionsService, make_cache: Callable[..., Cache]) -> None:
+    cache = make_cache("v2", ACTIONS_RESULTS_URL=f"{service.origin}/some/path?x")
+    assert cache.lookup(["job-1"], VERSION) is None
+
+
+def test_act_gets_a_bearer_even_where_there_is_none(service: ActionsService, make_cache: Callable[..., Cache]) -> None:
+    make_cache("act").lookup(["job-1"], VERSION)
+    assert service.requests[-1].headers["authorization"] == "Bearer none"
+
+
+def test_a_key_in_capitals_is_found_where_the_server_lowers_it(make_cache: Callable[..., Cache], source: Path) -> None:
+    cache = make_cache("act")
+    cache.save("Job-ONE", VERSION, source)
+    hit = cache.lookup(["Job-ONE"], VERSION)
+    assert hit is not None
+    assert (hit.key, hit.exact) == ("job-one", True)
+
+
+def test_forgejo_forgets_a_reservation_with_404(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    cache = make_cache("act")
+    service.v1.manner = "forgejo"
+    service.faults.next("reserve", Fault.status(200, '{"cacheId":77}'))
+    with pytest.raises(HttpStatusError, match="cache upload at .* answered 404, cache 77: not found"):
+        cache.save("job-1", VERSION, source)
+
+
+def test_an_expired_address_is_asked_for_again_under_the_exact_key(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    cache = make_cache("v2")
+    cache.save("job-1", VERSION, source)
+    hit = cache.lookup(["job-"], VERSION)
+    assert hit is not None
+    service.blobs.expire_all()
+    service.blobs.expire_after(5000)
+    with pytest.raises(HttpStatusError):
+        cache.download(
+            hit.__class__(hit.key, VERSION, f"{service.origin}/gone", exact=True), source.with_name("target")
+        )
+    cache.download(hit, source.with_name("target"))
+    assert source.with_name("target").read_bytes() == CONTENT
+
+
+def test_an_entry_that_was_evicted_is_missing(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path
+) -> None:
+    cache = make_cache("v2")
+    cache.save("job-1", VERSION, source)
+    cache.save("job-10", VERSION, source)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    del service.entries.all[1]
+    service.blobs.content.pop("entry-1")
+    with pytest.raises(MissingEntryError, match="job-1 is gone"):
+        cache.download(hit, source.with_name("target"))
+    assert not source.with_name("target").exists()
+
+
+def test_signatures_of_both_directions_are_masked(make_cache: Callable[..., Cache], source: Path) -> None:
+    masks: list[str] = []
+    cache = make_cache("v2", masks=masks)
+    cache.save("job-1", VERSION, source)
+    after_save = len(masks)
+    hit = cache.lookup(["job-1"], VERSION)
+    assert hit is not None
+    assert 0 < after_save < len(masks)
+    assert any(mask in hit.url for mask in masks[after_save:])
+    assert hit.url not in repr(hit)
+
+
+@pytest.mark.parametrize("key", ["", "a,b", "k" * 513])
+def test_keys_that_no_server_takes_are_refused_here(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, key: str
+) -> None:
+    cache = make_cache("v2")
+    with pytest.raises(InputError):
+        cache.save(key, VERSION, source)
+    with pytest.raises(InputError):
+        cache.lookup([key], VERSION)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("count", [0, 11])
+def test_too_few_and_too_many_keys_are_refused_here(make_cache: Callable[..., Cache], count: int) -> None:
+    with pytest.raises(InputError, match="1 to 10 keys"):
+        make_cache("v2").lookup(["k"] * count, VERSION)
+
+
+def test_a_job_without_a_cache_says_so(make_cache: Callable[..., Cache]) -> None:
+    cache = make_cache("v2", ACTIONS_RESULTS_URL="")
+    assert cache.service is None
+    with pytest.raises(UnavailableError):
+        cache.lookup(["job-1"], VERSION)
+
+
+@pytest.mark.parametrize(
+    ("paths", "compression", "windows_only", "version"),
+    [
+        (["data"], "zstd-without-long", False, "3ad75f27293d65a135214b8c82b296080f911dc107e52f1e7ec871a2eda46e69"),
+        (["data"], "gzip", False, "d603b013f22c8e30817c9ff51eada3c319f1ee747f362db3bb3d583b5c6153ff"),
+        (["data"], "zstd", False, "a6af54e9608e22db0505d6ea875865e6a8d892368b7c02558495b19850c02fb9"),
+        (["a", "b/c"], "zstd-without-long", False, "4eaff2ddb96e13beae06cdbd6c150e17bf4f96e6c77828c0a8abafd1f53e99d8"),
+        (["data"], "zstd-without-long", True, "8d40e106a2609e27ada41c3ce8065810c71929369d450aea2fb8325de0851d26"),
+    ],
+)
+def test_versions_are_those_of_the_official_client(
+    paths: list[str], compression: str, windows_only: bool, version: str
+) -> None:
+    assert cache_version(paths, compression, windows_only=windows_only) == version
