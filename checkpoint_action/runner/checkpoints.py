@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoints"]
 
+_APART = 1.1
+"""Seconds between two uploads: act and Forgejo know the age of an entry to the second only, and of two of the same
+second either may pass for the newest. What finishes meanwhile goes up together."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
@@ -72,6 +76,7 @@ class Checkpoints:
         self._records: dict[str, Record] = {}
         self._waiting: list[_Packed] = []
         self._busy = False
+        self._last_upload = -_APART
         self._closed = False
         self._sequence = 0
         self._archives: dict[str, Path] = {}
@@ -186,6 +191,8 @@ class Checkpoints:
             with self._lock:
                 while not self._waiting and not self._closed:
                     self._lock.wait()
+                while self._waiting and (early := self._last_upload + _APART - time.monotonic()) > 0:
+                    self._lock.wait(early)
                 if not self._waiting or self._off:
                     return
                 batch, self._waiting = self._waiting, []
@@ -199,6 +206,7 @@ class Checkpoints:
             finally:
                 with self._lock:
                     self._busy = False
+                    self._last_upload = time.monotonic()
                     self._lock.notify_all()
 
     def _upload(self, batch: list[_Packed]) -> None:

@@ -92,7 +92,7 @@ class ProcessTree(Protocol):
         ...
 
     def interrupt(self, signum: int) -> list[str]:
-        """Ask the tree to end: the signal for the shell's group, SIGTERM for what left it; what went wrong, as lines."""
+        """Ask the tree to end, with SIGTERM for what left the shell's group; what went wrong, as lines."""
         ...
 
     def kill(self) -> list[str]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from checkpoint_action.model import Entry, Layer
-    from checkpoint_action.store.tarstream import Member
 
 __all__ = ["unpack_layer"]
 
@@ -66,9 +65,10 @@ def _unpack(file: BinaryIO, prefix: str, layer: Layer, side: Path) -> None:
     if len(found) < 2 or FrameReader(file, found[-1]).read(len(END) + 1) != END:
         raise BundleError("the archive is cut off")
     missing = {entry.path: entry for entry in layer.entries}
+    target = _Target(side)
     for frame in found[1:-1]:
         if _belongs(file, frame, prefix):
-            _unpack_frame(FrameReader(file, frame), prefix, missing, side)
+            _unpack_frame(FrameReader(file, frame), prefix, missing, target)
     if missing:
         raise BundleError(f"the archive lacks {min(missing)!r}")
 
@@ -79,25 +79,19 @@ def _belongs(file: BinaryIO, frame: Frame, prefix: str) -> bool:
     return first is not None and first.name.startswith(prefix)
 
 
-def _unpack_frame(stream: FrameReader, prefix: str, missing: dict[str, Entry], side: Path) -> None:
+def _unpack_frame(stream: FrameReader, prefix: str, missing: dict[str, Entry], target: _Target) -> None:
     for member in members(stream):
         entry = missing.pop(member.name.removeprefix(prefix), None) if member.name.startswith(prefix) else None
         if entry is None:
             raise BundleError(f"the archive's {member.name!r} is not in the manifest, or there twice")
         if (member.type, member.size, member.target) != (entry.type, entry.size, entry.target):
             raise BundleError(f"the archive's {entry.path!r} is not what the manifest says")
-        _unpack_member(stream, member, entry, side)
-
-
-def _unpack_member(stream: FrameReader, member: Member, entry: Entry, side: Path) -> None:
-    path = Path(side, *entry.path.split("/"))
-    if member.type == "dir":
-        _make_folders(side, (*ancestors(entry.path), entry.path))
-    elif member.type == "file":
-        _make_folders(side, ancestors(entry.path))
-        with open(os.open(path, NEW, 0o600), "wb") as file:  # noqa: PTH123 - an open number, not a path
-            _copy_content(stream, entry, file)
-        stream.read_exactly(padding(entry.size))
+        if entry.type == "dir":
+            target.make_folders((*ancestors(entry.path), entry.path))
+        elif entry.type == "file":
+            with target.new_file(entry.path) as file:
+                _copy_content(stream, entry, file)
+            stream.read_exactly(padding(entry.size))
 
 
 def _copy_content(stream: FrameReader, entry: Entry, file: BinaryIO) -> None:
@@ -114,9 +108,22 @@ def _copy_content(stream: FrameReader, entry: Entry, file: BinaryIO) -> None:
         raise BundleError(f"the archive's {entry.path!r} has not the content that the manifest says")
 
 
-def _make_folders(side: Path, paths: Iterable[str]) -> None:
-    for path in paths:
-        Path(side, *path.split("/")).mkdir(mode=0o700, exist_ok=True)
+class _Target:
+    """The folder that is unpacked into: ours alone, and without a link in it."""
+
+    def __init__(self, side: Path) -> None:
+        self._side = str(side)
+        self._made: set[str] = set()
+
+    def make_folders(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if path not in self._made:
+                self._made.add(path)
+                Path(self._side, path).mkdir(mode=0o700)
+
+    def new_file(self, path: str) -> BinaryIO:
+        self.make_folders(ancestors(path))
+        return open(os.open(f"{self._side}/{path}", NEW, 0o600), "wb")  # noqa: PTH123 - an open number, not a path
 
 
 def _refuse_without_room(layer: Layer, side: Path) -> None:

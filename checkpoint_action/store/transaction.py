@@ -95,8 +95,10 @@ class Transaction:
             self._undo.append(lambda: self._unlink(path))
 
     def finish(self, folders: Mapping[str, tuple[int, int]]) -> None:
-        """Give ``folders`` their mode and mtime_ns, the last change of all. The other folders that were worked in get
-        back their own: the mode always, the time where no name came or went (as if the files had been written in place).
+        """Give ``folders`` their mode and mtime_ns: the last change of all.
+
+        The other folders that were worked in get back their own: the mode always, the time where no name came or went
+        (as if the files had been written in place).
         """
         for path in folders:
             self._note(path)
@@ -133,10 +135,17 @@ class Transaction:
             except OSError as error:
                 faults.append(str(error))
         if faults:
-            faults.append(f"what could not be put back is in {self._spare}")
+            faults.append(f"what could not be put back is in {self._rescue()}")
         else:
             _discard(self._spare)
         return faults
+
+    def _rescue(self) -> Path:
+        """Take what is aside to where nobody clears up."""
+        safe = self._tree.root / self._spare.name
+        with contextlib.suppress(OSError):
+            shutil.move(self._spare, safe)
+        return safe if safe.exists() else self._spare
 
     def _next(self) -> Path:
         self._count += 1
@@ -203,7 +212,7 @@ class Transaction:
         where = self._tree.at(path)
         if status(where) is not None:
             if sys.platform == "win32":
-                os.chmod(where.name, stat.S_IREAD | stat.S_IWRITE)
+                Path(where.name).chmod(stat.S_IREAD | stat.S_IWRITE)
             os.unlink(where.name, dir_fd=where.fd)
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 WORK = Path("build/stdlib-search")
 SOURCES = WORK / "sources"
-REPORT = WORK / "report"
+REPORT = WORK / "report.html"
+PAGES = WORK / "pages"
 STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 KINDS = ("name", "operator", "number", "string", "keyword", "comment")
@@ -53,7 +54,7 @@ class Links:
 
     def to(self, text: str, module: str, line: int) -> str:
         self.modules.add(module)
-        return f'<a href="source/{escape(module)}.html#L{line}">{escape(text)}</a>'
+        return f'<a href="pages/{escape(module)}.html#L{line}">{escape(text)}</a>'
 
 
 def table(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]], numbers: Iterable[int] = ()) -> str:
@@ -204,15 +205,14 @@ def highlighted(text: str) -> str:
 
 def source_pages(modules: set[str], listing: dict[str, Any]) -> None:
     """A page of highlighted source for each of the modules."""
-    folder = REPORT / "source"
-    folder.mkdir(parents=True)
+    PAGES.mkdir(parents=True)
     for number, module in enumerate(sorted(modules), start=1):
         path = listing["modules"][module]["path"]
         with tokenize.open(SOURCES / path) as stream:
             source = highlighted(stream.read())
-        body = f'<header><p><a href="../index.html">Report</a></p><h1>{escape(module)}</h1></header>'
+        body = f'<header><p><a href="../report.html">Report</a></p><h1>{escape(module)}</h1></header>'
         body += f'<pre class="source">{source}</pre>'
-        (folder / f"{module}.html").write_text(page(module, body), encoding="utf-8", newline="\n")
+        (PAGES / f"{module}.html").write_text(page(module, body), encoding="utf-8", newline="\n")
         if number % 20 == 0 or number == len(modules):
             print(f"report: {number} of {len(modules)} source pages", flush=True)
 
@@ -278,13 +278,13 @@ def main() -> int:
         json.loads((WORK / name).read_text(encoding="utf-8"))
         for name in ("sources.json", "counts.json", "results.json")
     )
-    shutil.rmtree(REPORT, ignore_errors=True)
+    shutil.rmtree(PAGES, ignore_errors=True)
     links = Links()
     body = overview(counts, results, links)
     print(f"report: {len(links.modules)} modules are named", flush=True)
     source_pages(links.modules, listing)
-    (REPORT / "index.html").write_text(page("The standard library, searched", body), encoding="utf-8", newline="\n")
-    print(f"report: {(REPORT / 'index.html').as_posix()}", flush=True)
+    REPORT.write_text(page("The standard library, searched", body), encoding="utf-8", newline="\n")
+    print(f"report: {REPORT.as_posix()}", flush=True)
     return 0
 
 

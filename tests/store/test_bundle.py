@@ -281,7 +281,7 @@ def test_a_file_that_changed_meanwhile_is_named_and_nothing_is_written(tmp_path:
     assert callable(change)
     change(root)
     (tmp_path / "out").mkdir()
-    with pytest.raises(BundleError, match="\\bf\\b"):
+    with pytest.raises(BundleError, match=r"\bf\b"):
         bundle.pack_layer(root, "build", layer, tmp_path / "out" / "layer")
     assert os.listdir(tmp_path / "out") == []
 

@@ -1,66 +1,29 @@
-"""Archives made by hand or damaged: refused with a ``BundleError``, and nothing outside the target is touched."""
+"""Archives made by hand: refused with a ``BundleError``, and nothing outside the target is touched."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import io
-import json
 import os
-import random
 import shutil
 import sys
 import tarfile
-import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from checkpoint_action.errors import BundleError
 from checkpoint_action.model import Entry, Layer
-from checkpoint_action.store import bundle, paths, zstd
+from checkpoint_action.store import bundle, paths
 from checkpoint_action.store.apply import apply_layer
-from checkpoint_action.store.frames import frames
+from tests.store.tars import END, frame, made, member, tar_of
 from tests.store.trees import archive, dir_entry, file_entry, layer_of, link_entry, nothing_else, scan
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
-END = bytes(1024)
-
-
-def frame(data: bytes) -> bytes:
-    packer = zstd.compressor(len(data))
-    return packer.compress(data) + packer.flush()
-
-
-def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
-    """Members without the end of the tar stream."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        for info, content in members:
-            tar.addfile(info, io.BytesIO(content))
-        return stream.getvalue()[: tar.offset]
-
-
-def member(
-    path: str, content: bytes = b"", *, type: bytes = tarfile.REGTYPE, target: str = "", prefix: str = "layers/build/"
-) -> tuple[tarfile.TarInfo, bytes]:
-    info = tarfile.TarInfo(prefix + path)
-    info.type, info.size, info.linkname = type, len(content), target
-    return info, content
-
-
-HEADER = frame(tar_of(member("checkpoint.json", b'{"format":1}', prefix="")))
-
-
-def made(folder: Path, *layers: bytes, end: bytes = END) -> Path:
-    """An archive of these tar streams."""
-    path = folder / "archive"
-    path.write_bytes(HEADER + b"".join(frame(layer) for layer in layers) + frame(end))
-    return path
 
 
 @pytest.fixture
@@ -117,51 +80,9 @@ def test_a_manifest_with_a_path_that_leads_out_is_refused(fence: Path, path: str
         apply_layer(fence, fence, Layer(deleted=(path,)), nothing_else)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "a\\b",
-        "C:",
-        "C:x",
-        "file:stream",
-        "CON",
-        "con.txt",
-        "nul .x",
-        "COM1",
-        "lpt\u00b2.log",
-        "CONOUT$",
-        "a.",
-        "a ",
-        "d./x",
-    ]
-    + [
-        "what?",
-        "a*",
-        'a"',
-        "a<b",
-        "a|b",
-        "tab\t",
-        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16") * 128,
-    ],
-)
-def test_windows_refuses_what_means_something_else_there(path: str) -> None:
-    with pytest.raises(BundleError, match="refused path"):
-        paths.check_path(path, windows=True)
-
-
-@pytest.mark.parametrize("path", ["console", "a.b", ".hidden", "com10", "comm1", "nuls", "a b/c", "\u00e4/\u00f6"])
-def test_windows_takes_plain_names(path: str) -> None:
-    paths.check_path(path, windows=True)
-
-
-def test_posix_takes_what_is_only_odd() -> None:
-    for path in ["a\\b", "C:", "CON", "a.", "line\nbreak", "\udcff"]:
-        paths.check_path(path, windows=False)
-
-
 def test_a_link_and_then_something_through_it_is_refused(fence: Path) -> None:
     layer = Layer((link_entry("l", "../../outside"), file_entry("l/x", b"evil")))
-    packed = made(fence, tar_of(member("l", type=tarfile.SYMTYPE, target="../../outside"), member("l/x", b"evil")))
+    packed = made(fence, tar_of(member("l", kind=tarfile.SYMTYPE, target="../../outside"), member("l/x", b"evil")))
     refused(packed, layer, fence, "below 'l'")
 
 
@@ -169,7 +90,7 @@ def test_a_link_of_an_earlier_layer_is_not_written_through(fence: Path) -> None:
     root = fence / "root"
     root.mkdir()
     link = Layer((link_entry("l", "../../outside"),))
-    packed = made(fence, tar_of(member("l", type=tarfile.SYMTYPE, target="../../outside")))
+    packed = made(fence, tar_of(member("l", kind=tarfile.SYMTYPE, target="../../outside")))
     bundle.unpack_layer(packed, "build", link, fence / "side")
     apply_layer(fence / "side", root, link, nothing_else)
     layer = Layer((file_entry("l/x", b"evil"),))
@@ -232,11 +153,11 @@ def test_looking_whether_case_is_folded_leaves_no_trace(fence: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "type",
+    "kind",
     [tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.CONTTYPE, b"S", b"x", b"g", b"Z"],
 )
-def test_devices_pipes_hard_links_and_other_kinds_are_refused(fence: Path, type: bytes) -> None:
-    info, _ = member("a", type=type, target="../../outside/precious" if type == tarfile.LNKTYPE else "")
+def test_devices_pipes_hard_links_and_other_kinds_are_refused(fence: Path, kind: bytes) -> None:
+    info, _ = member("a", kind=kind, target="../../outside/precious" if kind == tarfile.LNKTYPE else "")
     block = info.tobuf(tarfile.GNU_FORMAT)
     refused(made(fence, block), Layer((file_entry("a", b""),)), fence, "neither a file nor a folder|damaged tar")
 
@@ -247,11 +168,11 @@ def test_devices_pipes_hard_links_and_other_kinds_are_refused(fence: Path, type:
         (member("a", b"y"), file_entry("a", b"x")),
         (member("a", b"xx"), file_entry("a", b"x")),
         (member("a", b""), file_entry("a", b"x")),
-        (member("a", type=tarfile.DIRTYPE), file_entry("a", b"")),
+        (member("a", kind=tarfile.DIRTYPE), file_entry("a", b"")),
         (member("a", b""), dir_entry("a")),
-        (member("a", type=tarfile.SYMTYPE, target="/etc"), link_entry("a", "b")),
-        (member("a", type=tarfile.SYMTYPE, target="/etc"), dir_entry("a")),
-        (member("a", type=tarfile.SYMTYPE, target="/etc"), file_entry("a", b"")),
+        (member("a", kind=tarfile.SYMTYPE, target="/etc"), link_entry("a", "b")),
+        (member("a", kind=tarfile.SYMTYPE, target="/etc"), dir_entry("a")),
+        (member("a", kind=tarfile.SYMTYPE, target="/etc"), file_entry("a", b"")),
     ],
 )
 def test_a_member_other_than_in_the_manifest_is_refused(
@@ -331,7 +252,7 @@ def header_tar(content: bytes) -> bytes:
         (frame(header_tar(b"x" * 2000)[:1024]), "middle of a member"),
         (frame(tar_of(member("other.json", b"{}", prefix=""))), "does not start with"),
         (
-            frame(tar_of(member("checkpoint.json", type=tarfile.SYMTYPE, target="/etc/passwd", prefix=""))),
+            frame(tar_of(member("checkpoint.json", kind=tarfile.SYMTYPE, target="/etc/passwd", prefix=""))),
             "does not start",
         ),
         (frame(header_tar(b"{}") + END), "followed by something"),
@@ -379,149 +300,3 @@ def test_set_id_bits_do_not_come_back(tmp_path: Path) -> None:
     apply_layer(tmp_path / "side", tmp_path / "new", layer, nothing_else)
     modes = {path: entry.mode for path, entry in scan(tmp_path / "new").items()}
     assert modes == {"setuid": 0o755, "setgid": 0o755, "both": 0o711, "sticky": 0o777}
-
-
-# Damage of every kind: the right files, or an error and nothing
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Layer]:
-    """A small archive of three layers, and the manifest of the middle one."""
-    work = tmp_path_factory.mktemp("sample")
-    root = work / "root"
-    (root / "d" / "e").mkdir(parents=True)
-    (root / "d" / "f").write_bytes(random.Random(1).randbytes(3000))
-    (root / "d" / "text").write_bytes(b"words and more words\n" * 400)
-    (root / ("long" * 40)).write_bytes(b"long")
-    (root / "l").symlink_to("d/f")
-    (root / "other").write_bytes(b"other")
-    layer = layer_of(root, *(path for path in scan(root) if path != "other"))
-    for name, part in [("first", layer_of(root, "other")), ("build", layer), ("last", layer_of(root, "d/f"))]:
-        bundle.pack_layer(root, name, part, work / name)
-    bundle.write_archive({"job": "demo"}, [work / name for name in ("first", "build", "last")], work / "archive")
-    return (work / "archive").read_bytes(), layer
-
-
-def attempt(data: bytes, layer: Layer) -> None:
-    """Read and restore ``data``: all of the layer and nothing else, or a ``BundleError`` and nothing at all."""
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        (work / "root").mkdir()
-        (work / "archive").write_bytes(data)
-        try:
-            header = bundle.read_header(work / "archive")
-        except BundleError:
-            pass
-        else:
-            assert header["format"] == 1
-        try:
-            bundle.unpack_layer(work / "archive", "build", layer, work / "side")
-        except BundleError:
-            assert os.listdir(work / "side") == []
-        else:
-            apply_layer(work / "side", work / "root", layer, nothing_else)
-            assert scan(work / "root") == {entry.path: entry for entry in layer.entries}
-        assert set(os.listdir(work)) == {"root", "archive", "side"}
-
-
-calm = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-
-
-@calm
-@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=3))
-def test_flipped_bits(sample: tuple[bytes, Layer], flips: list[tuple[float, int]]) -> None:
-    data = bytearray(sample[0])
-    for place, bit in flips:
-        data[int(place * len(data))] ^= 1 << bit
-    attempt(bytes(data), sample[1])
-
-
-@calm
-@given(st.floats(0, 1, exclude_max=True))
-def test_truncation_is_always_found(sample: tuple[bytes, Layer], place: float) -> None:
-    data = sample[0][: int(place * len(sample[0]))]
-    attempt(data, sample[1])
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "archive").write_bytes(data)
-        with pytest.raises(BundleError):
-            bundle.unpack_layer(Path(folder, "archive"), "build", sample[1], Path(folder, "side"))
-
-
-@calm
-@given(st.lists(st.integers(0, 4), max_size=7))
-def test_swapped_missing_and_repeated_frames(sample: tuple[bytes, Layer], order: list[int]) -> None:
-    parts = [sample[0][part.offset : part.offset + part.size] for part in frames(io.BytesIO(sample[0]))]
-    assert len(parts) == 5
-    attempt(b"".join(parts[number] for number in order), sample[1])
-
-
-@calm
-@given(st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40))
-def test_bytes_put_in_or_taken_out(sample: tuple[bytes, Layer], place: float, new: bytes, gone: int) -> None:
-    at = int(place * len(sample[0]))
-    attempt(sample[0][:at] + new + sample[0][at + gone :], sample[1])
-
-
-@calm
-@given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4))
-def test_a_changed_tar_stream_in_sound_frames(sample: tuple[bytes, Layer], changes: list[tuple[float, int]]) -> None:
-    parts = []
-    for part in frames(io.BytesIO(sample[0])):
-        reader = zstd.decompressor()
-        parts.append(bytearray(reader.decompress(sample[0][part.offset : part.offset + part.size])))
-    for place, value in changes:
-        parts[2][int(place * len(parts[2]))] = value
-    attempt(b"".join(frame(bytes(part)) for part in parts), sample[1])
-
-
-odd_parts = st.sampled_from(["a", "b", "..", ".", "", "l", "\0", "A", "\\", "C:", "x" * 300])
-odd_paths = st.lists(odd_parts, max_size=4).map("/".join)
-
-
-@calm
-@given(
-    st.lists(st.tuples(odd_paths, st.sampled_from(["file", "dir", "link"])), max_size=5),
-    st.lists(odd_paths, max_size=3),
-    st.randoms(use_true_random=False),
-)
-def test_a_hostile_manifest_with_the_members_to_match(
-    members: list[tuple[str, str]], deleted: list[str], chance: random.Random
-) -> None:
-    makers: dict[str, Callable[[str], Entry]] = {
-        "file": file_entry,
-        "dir": dir_entry,
-        "link": lambda path: link_entry(path, "../../outside"),
-    }
-    types = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
-    layer = Layer(tuple(makers[kind](path) for path, kind in members), tuple(deleted), dict.fromkeys(deleted, "dir"))
-    tar = [
-        member(
-            path, b"x" if kind == "file" else b"", type=types[kind], target="../../outside" if kind == "link" else ""
-        )
-        for path, kind in members
-    ]
-    chance.shuffle(tar)
-    with tempfile.TemporaryDirectory() as folder:
-        work, outside = Path(folder, "in", "work"), Path(folder, "outside")
-        (work / "root" / "a").mkdir(parents=True)
-        (work / "root" / "b").symlink_to("../../../outside")
-        outside.mkdir()
-        (outside / "a").write_text("precious")
-        try:
-            bundle.unpack_layer(made(work, tar_of(*tar)), "build", layer, work / "side")
-            apply_layer(work / "side", work / "root", layer, nothing_else)
-        except BundleError:
-            pass
-        assert {path: entry.content for path, entry in scan(outside).items()} == {
-            "a": hashlib.sha256(b"precious").hexdigest()
-        }
-        assert set(os.listdir(work)) <= {"root", "side", "archive"}
-        assert set(os.listdir(folder)) == {"in", "outside"}
-        assert os.listdir(Path(folder, "in")) == ["work"]
-
-
-def test_the_header_of_the_sample_is_what_it_was(sample: tuple[bytes, Layer], tmp_path: Path) -> None:
-    (tmp_path / "archive").write_bytes(sample[0])
-    assert json.loads(json.dumps(bundle.read_header(tmp_path / "archive"))) == {"format": 1, "job": "demo"}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import threading
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,7 @@ from tests.actions_service import ActionsService, Fault
 from tests.actions_service.messages import Reply, Request, Route, json_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.toolkit.clock import Clock
@@ -188,6 +189,29 @@ def test_a_file_is_sent_in_pieces_and_anew_for_each_try(
     http.request("PUT", url, label="echo", body=FileSlice(tmp_path / "file", 1000, 900_000))
     assert [request.body for request in service.requests] == [content[1000:901_000]] * 3
     assert service.requests[-1].headers["content-length"] == "900000"
+
+
+def test_a_server_that_takes_no_more_bytes_is_a_network_error(http: HttpClient, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(16_000_000))
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
+        body = FileSlice(tmp_path / "file", 0, 16_000_000)
+        with pytest.raises(NetworkError, match="timed out"):
+            http.request("PUT", address, label="echo", body=body, limits=Limits(connect=0.1))
+
+
+def test_the_deadline_ends_an_upload_between_two_pieces(
+    service: ActionsService, http: HttpClient, url: str, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pieces(_: FileSlice) -> Iterator[bytes]:
+        yield b"some"
+        clock.now += 60
+        yield b"more"
+
+    monkeypatch.setattr(FileSlice, "__iter__", pieces)
+    with pytest.raises(DeadlineError):
+        http.request("PUT", url, label="echo", body=FileSlice(tmp_path, 0, 8))
+    assert service.calls["echo"] == 0
 
 
 def test_a_file_that_shrinks_while_it_is_sent_is_an_error_at_once(

@@ -1,0 +1,174 @@
+"""The GitHub action: the other face. Only here are workflow variables, outputs and exit codes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action import __version__
+from checkpoint_action.action_inputs import ActionInputs, read_inputs
+from checkpoint_action.errors import CheckpointError, UsageError
+from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
+from checkpoint_action.report.actions_log import ActionsLog
+from checkpoint_action.report.terminal import StepOutput
+from checkpoint_action.runner.checkpoints import Checkpoints
+from checkpoint_action.runner.descendants import adopt_orphans
+from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.events import RunEnded, Warned
+from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.journal import Journal, StatePaths, load
+from checkpoint_action.runner.keys import KeyScheme, job_slug
+from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.runner.shells import check_shells
+from checkpoint_action.runner.signals import stop_on_signals
+from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.store.github_cache import GithubCacheStore
+from checkpoint_action.toolkit import core
+from checkpoint_action.toolkit.cache import Cache
+from checkpoint_action.toolkit.errors import ToolkitError
+from checkpoint_action.toolkit.http import HttpClient
+from checkpoint_action.toolkit.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checkpoint_action.model import Job
+    from checkpoint_action.runner.events import Listener
+    from checkpoint_action.store.base import Store
+
+__all__ = ["main"]
+
+_FILES = ("checkpoint.yml", "checkpoint.yaml")
+_GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
+_DRAIN_ON_STOP = 3.0
+_BUG = 70
+# What only we may have: the service variables that act and Gitea give to every step, and our own inputs.
+_PRIVATE = ("ACTIONS_RUNTIME_", "ACTIONS_RESULTS_URL", "ACTIONS_CACHE_", "CPR_")
+
+
+def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
+    """Run the action.
+
+    :param env: the process environment with the inputs.
+    :param runtime: the ``ACTIONS_*`` values that the runner gives to JavaScript actions only.
+    :returns: the exit code of the workflow step.
+    """
+    try:
+        return _run(env, runtime)
+    except CheckpointError as error:
+        core.error(str(error), title="checkpoint-run")
+        _set_outputs(env, None)
+        return error.exit_code
+    except Exception:  # the third ending: a fault of ours, with all that is needed to report it
+        core.info(f"checkpoint-run {__version__}\n{traceback.format_exc()}")
+        core.error("this is a bug in checkpoint-run; please report it with the lines above", title="checkpoint-run")
+        _set_outputs(env, None)
+        return _BUG
+
+
+def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
+    inputs = read_inputs(env)
+    job = _job(inputs)
+    steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
+    check_shells(job.steps, steps_env)
+    slug = job_slug(job.name, inputs.identity)
+    listen = ActionsLog()
+    folder = _state_folder(inputs, slug)
+    paths = StatePaths(folder, job.name)
+    lock = JobLock(paths.lock)
+    lock.acquire()
+    archives = Path(tempfile.mkdtemp(prefix="archives-", dir=folder))
+    stop = StopRequest()
+    try:
+        with stop_on_signals(stop):
+            store = _store(inputs, env, runtime, listen)
+            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen)
+            journal = Journal(paths, load(paths))
+            if checkpoints is not None and not inputs.force:
+                journal.merge(checkpoints.learn())
+            journal.open()
+            adopt_orphans()
+            engine = Engine(
+                job,
+                journal,
+                steps_env,
+                listener=listen,
+                write=StepOutput(1, shared=True).write,
+                stop=stop,
+                options=RunOptions(forced=inputs.force, grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP),
+                checkpoints=checkpoints,
+            )
+            ended = engine.run()
+            journal.close()
+        _set_outputs(env, ended)
+        return ended.exit_code
+    finally:
+        shutil.rmtree(archives, ignore_errors=True)
+        lock.release()
+
+
+def _job(inputs: ActionInputs) -> Job:
+    if inputs.steps and inputs.file:
+        raise UsageError("inputs steps and file exclude each other; put the steps into the file")
+    if inputs.steps:
+        return load_steps(inputs.steps, "steps", inputs.defaults)
+    name = inputs.file or next((name for name in _FILES if (inputs.base / name).is_file()), "")
+    if not name:
+        raise UsageError(
+            f"no steps; give the input steps, or file, or a {' or '.join(_FILES)} in the working directory"
+        )
+    path = inputs.base / name
+    return load_job(read_job_file(path, name), name, inputs.defaults)
+
+
+def _state_folder(inputs: ActionInputs, slug: str) -> Path:
+    folder = inputs.temporary / "checkpoint-run" / slug
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make {folder}: {error.strerror}; RUNNER_TEMP must be writable") from None
+    return folder
+
+
+def _store(inputs: ActionInputs, env: Mapping[str, str], runtime: Mapping[str, str], listen: Listener) -> Store | None:
+    if inputs.store == "none":
+        return None
+    try:
+        resolved = Runtime.resolve({**runtime, "GITHUB_SERVER_URL": env.get("GITHUB_SERVER_URL", "")})
+    except ToolkitError as error:
+        raise UsageError(str(error)) from None
+    if resolved.cache_service is None:
+        text = "no cache service was handed to this action: steps are not kept for a re-run on another machine"
+        if inputs.fail_on_store_error or inputs.store == "cache":
+            raise UsageError(f"{text}; use the input 'store: none' if that is meant")
+        listen(Warned(text))
+        return None
+    if resolved.token:
+        core.set_secret(resolved.token)
+    http = HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env)
+    return GithubCacheStore(Cache(resolved, http, mask=core.set_secret))
+
+
+def _checkpoints(store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener) -> Checkpoints:
+    reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
+    return Checkpoints(
+        store,
+        KeyScheme(reach, slug, inputs.run_id, inputs.attempt),
+        folder,
+        Workspace.at(inputs.workspace, Excludes(inputs.exclude)),
+        warn=lambda text: listen(Warned(text)),
+        required=inputs.fail_on_store_error,
+    )
+
+
+def _set_outputs(env: Mapping[str, str], ended: RunEnded | None) -> None:
+    complete = ended is not None and ended.exit_code == 0
+    with suppress(ToolkitError):  # the runner's file is gone: nobody can read outputs then
+        core.set_output("result", "success" if complete else "failure", env=env)
+        for name in ("ran", "skipped", "restored", "failed"):
+            core.set_output(name, list(getattr(ended, name)) if ended else [], env=env)

@@ -1,0 +1,163 @@
+"""The action's inputs and the workflow around it, resolved once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from checkpoint_action.errors import UsageError
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, nearest, parse_duration
+from checkpoint_action.model import AUTO, Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from checkpoint_action.jobfile.resolve import JobDefaults
+
+__all__ = ["ActionInputs", "Scope", "StoreChoice", "read_inputs"]
+
+Scope = Literal["run", "commit", "content"]
+StoreChoice = Literal["auto", "cache", "none"]
+
+_PREFIX = "CPR_INPUT_"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInputs:
+    """What the caller asks for.
+
+    :param steps: text of the ``steps`` input, or empty.
+    :param file: path of the ``file`` input as given, or empty.
+    :param workspace: absolute folder whose changes are kept.
+    :param base: absolute folder the steps start in.
+    :param identity: JSON value that tells this use of the action from every other in the repository.
+    :param temporary: folder for state and archives.
+    """
+
+    steps: str
+    file: str
+    scope: Scope
+    store: StoreChoice
+    workspace: Path
+    base: Path
+    temporary: Path
+    defaults: JobDefaults
+    force: bool
+    exclude: tuple[str, ...]
+    fail_on_store_error: bool
+    identity: Any
+    run_id: str
+    attempt: str
+    commit: str
+
+
+def read_inputs(env: Mapping[str, str]) -> ActionInputs:
+    """Resolve the inputs.
+
+    :param env: ``CPR_INPUT_*``, ``GITHUB_*`` and ``RUNNER_*`` variables.
+    :raises UsageError: an input is not usable; the text names it and the nearest valid word.
+    """
+    from checkpoint_action.jobfile.resolve import SHELLS, JobDefaults  # noqa: PLC0415  # needs the YAML package
+
+    def given(name: str) -> str:
+        return env.get(_PREFIX + name.upper().replace("-", "_"), "").strip()
+
+    workspace = Path(env.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    base = (workspace / given("working-directory")).resolve()
+    if not base.is_dir():
+        raise UsageError(f"input working-directory: there is no folder '{given('working-directory')}' in the workspace")
+    shell = given("shell") or "bash"
+    if shell not in SHELLS and "{0}" not in shell:
+        raise UsageError(f"input shell: unknown shell '{shell}'{nearest(shell, SHELLS)}")
+    job = given("job")
+    if job and not is_name(job):
+        raise UsageError(f"input job: '{job}' is not valid; use {NAME_RULE}")
+    retry = Retry(max=_whole("retry", given, 0) or 0)
+    backoff = _seconds("backoff", given)
+    if backoff is not None:
+        retry = Retry(max=retry.max, backoff=backoff)
+    return ActionInputs(
+        steps=env.get(_PREFIX + "STEPS", "") if given("steps") else "",
+        file=given("file"),
+        scope=cast("Scope", _word("scope", given, ("run", "commit", "content"))),
+        store=cast("StoreChoice", _word("store", given, ("auto", "cache", "none"))),
+        workspace=workspace,
+        base=base,
+        temporary=Path(env.get("RUNNER_TEMP") or workspace.parent).resolve(),
+        defaults=JobDefaults(
+            name=job or name_from(env.get("GITHUB_JOB", ""), "job"),
+            root=workspace,
+            base=base,
+            shell=shell,
+            outputs=cast("Literal['auto']", AUTO),
+            timeout=_seconds("timeout", given),
+            retry=retry,
+            continue_on_error=_flag("continue-on-error", given),
+            max_failures=_whole("max-failures", given, 1),
+        ),
+        force=_flag("force", given),
+        exclude=tuple(line.strip() for line in given("exclude").splitlines() if line.strip()),
+        fail_on_store_error=_flag("fail-on-store-error", given),
+        identity=_identity(env, given),
+        run_id=env.get("GITHUB_RUN_ID", "0"),
+        attempt=env.get("GITHUB_RUN_ATTEMPT", "1"),
+        commit=env.get("GITHUB_SHA", ""),
+    )
+
+
+def _identity(env: Mapping[str, str], given: Callable[[str], str]) -> dict[str, Any]:
+    """The job's identity: two legs, two uses in a job and two operating systems never meet."""
+    workflow = env.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or env.get("GITHUB_WORKFLOW", "")
+    return {
+        "repository": env.get("GITHUB_REPOSITORY", ""),
+        "workflow": workflow,
+        "job": env.get("GITHUB_JOB", ""),
+        "matrix": _json(given("matrix")),
+        "name": given("job"),
+        "use": given("use"),
+        "os": env.get("RUNNER_OS", ""),
+        "arch": env.get("RUNNER_ARCH", ""),
+    }
+
+
+def _json(text: str) -> Any:  # a matrix holds any JSON
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return text
+
+
+def _word(name: str, given: Callable[[str], str], valid: tuple[str, ...]) -> str:
+    word = given(name) or valid[0]
+    if word not in valid:
+        raise UsageError(f"input {name}: unknown value '{word}'{nearest(word, valid)}; valid are {', '.join(valid)}")
+    return word
+
+
+def _flag(name: str, given: Callable[[str], str]) -> bool:
+    word = given(name).lower()
+    if word in ("", "false"):
+        return False
+    if word == "true":
+        return True
+    raise UsageError(f"input {name}: '{word}' is neither true nor false")
+
+
+def _seconds(name: str, given: Callable[[str], str]) -> float | None:
+    if not given(name):
+        return None
+    try:
+        return parse_duration(given(name))
+    except ValueError as error:
+        raise UsageError(f"input {name}: {error}") from None
+
+
+def _whole(name: str, given: Callable[[str], str], least: int) -> int | None:
+    text = given(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < least:
+        raise UsageError(f"input {name}: '{text}' is not a whole number from {least}")
+    return int(text)

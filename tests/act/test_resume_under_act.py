@@ -1,0 +1,171 @@
+"""The main job in a workflow: lose it in step three, run it again on a fresh machine."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.act.harness import Act, ActRun
+    from tests.act.proxy import Proxy
+
+pytestmark = [pytest.mark.act, pytest.mark.slow]
+
+LISTING = r"""
+import hashlib, json, os, stat, sys
+rows = {}
+for folder, folders, files in os.walk("."):
+    folders[:] = [name for name in folders if os.path.join(folder, name) != "./.git"]
+    for name in folders + files:
+        path = os.path.join(folder, name)
+        info = os.lstat(path)
+        if stat.S_ISLNK(info.st_mode):
+            content = os.readlink(path)
+        elif stat.S_ISDIR(info.st_mode):
+            content = "folder"
+        else:
+            content = hashlib.sha256(open(path, "rb").read()).hexdigest()
+        rows[os.fsencode(path).decode("latin-1")] = [stat.S_IMODE(info.st_mode), info.st_mtime_ns, content]
+json.dump(rows, open(sys.argv[1], "w"))
+"""
+
+WORKFLOW = """
+on: push
+jobs:
+  build:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - id: job
+        continue-on-error: true
+        uses: agenticaotearoa/checkpoint-run@v1
+        with:
+          steps: |
+            - id: make
+              run: |
+                echo ran >> "$KEEP/make.ran"
+                mkdir -p out/deep/empty out/.hidden
+                head -c 300000 /dev/urandom > out/random.bin
+                printf '#!/bin/sh\\necho tool\\n' > out/tool; chmod 755 out/tool
+                echo secret > out/.hidden/private; chmod 600 out/.hidden/private
+                echo locked > out/locked; chmod 444 out/locked
+                ln -s random.bin out/link; ln -s nowhere out/dangling; ln -s deep out/folder-link
+                printf odd > "out/ name with  spaces and : colon"
+                printf raw > "$(printf 'out/not\\377utf8')"
+                touch -d '2001-02-03 04:05:06.123456789' out/random.bin
+                touch -h -d '2002-02-03 04:05:06.123456789' out/link
+                rm doomed.txt
+                echo changed >> kept.txt
+            - id: refine
+              run: |
+                echo ran >> "$KEEP/refine.ran"
+                echo more >> out/tool
+                rm out/locked
+                env > "$KEEP/refine.env"
+            - id: ship
+              run: |
+                echo ran >> "$KEEP/ship.ran"
+                python3 "$KEEP/listing.py" "$KEEP/listing-$(wc -l < "$KEEP/ship.ran" | tr -d ' ').json"
+                cat out/.hidden/private
+                test -e "$KEEP/allow"
+      - if: always()
+        run: exit "${{ steps.job.outcome == 'success' && '0' || '7' }}"
+"""
+FILES = {"kept.txt": "kept\n", "doomed.txt": "doomed\n", "src/a.c": "int main;\n"}
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Path:
+    """A folder outside every machine, for markers; `$KEEP` in the workflow."""
+    folder = tmp_path / "keep"
+    folder.mkdir()
+    (folder / "listing.py").write_text(LISTING)
+    return folder
+
+
+def run(act: Act, keep: Path, **options: Any) -> ActRun:
+    return act.run(WORKFLOW, files=FILES, env={"KEEP": str(keep)}, **options)
+
+
+def times(out: Path, step: str) -> int:
+    path = out / f"{step}.ran"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def warnings(run: ActRun) -> int:
+    return sum(1 for event in run.events if event.get("command") == "warning")
+
+
+def outputs(run: ActRun) -> dict[str, Any]:
+    found = run.outputs["job"]
+    return {name: value if name == "result" else json.loads(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("hide_runtime", [False, True], ids=["as-act-does", "as-github-does"])
+def test_rerun_on_a_fresh_machine_skips_what_is_done_and_puts_its_files_back(
+    act: Act, keep: Path, hide_runtime: bool
+) -> None:
+    first = run(act, keep, artifact_server=True, hide_runtime=hide_runtime)
+    assert first.returncode != 0, first.log
+    assert outputs(first) == {
+        "result": "failure", "ran": ["make", "refine", "ship"], "skipped": [], "restored": [], "failed": ["ship"],
+    }  # fmt: skip
+
+    (keep / "allow").touch()
+    second = run(act, keep, artifact_server=True, hide_runtime=hide_runtime, attempt=2)
+    assert second.returncode == 0, second.log
+    assert outputs(second) == {
+        "result": "success", "ran": ["ship"], "skipped": [], "restored": ["make", "refine"], "failed": [],
+    }  # fmt: skip
+    assert [times(keep, step) for step in ("make", "refine", "ship")] == [1, 1, 2]
+
+    before = json.loads((keep / "listing-1.json").read_text())
+    after = json.loads((keep / "listing-2.json").read_text())
+    made = {path for path in before if path.startswith("./out")}
+    assert len(made) >= 11
+    assert {path: after.get(path) for path in made} == {path: before[path] for path in made}
+    assert "./doomed.txt" not in after
+    assert set(after) == set(before)
+    assert after["./kept.txt"] == before["./kept.txt"]
+
+
+def test_third_run_has_nothing_left_to_do(act: Act, keep: Path) -> None:
+    (keep / "allow").touch()
+    assert run(act, keep).returncode == 0
+    again = run(act, keep, attempt=2)
+    assert again.returncode == 0, again.log
+    assert outputs(again)["ran"] == []
+    assert sorted(outputs(again)["skipped"] + outputs(again)["restored"]) == ["make", "refine", "ship"]
+    assert [times(keep, step) for step in ("make", "refine", "ship")] == [1, 1, 1]
+
+
+def test_another_run_id_starts_afresh(act: Act, keep: Path) -> None:
+    (keep / "allow").touch()
+    assert run(act, keep, run_id=1).returncode == 0
+    assert run(act, keep, run_id=2).returncode == 0
+    assert times(keep, "make") == 2
+
+
+def test_no_step_command_sees_the_runtime_values(act: Act, keep: Path) -> None:
+    (keep / "allow").touch()
+    done = run(act, keep, artifact_server=True)
+    assert done.returncode == 0, done.log
+    environment = (keep / "refine.env").read_text()
+    assert "CHECKPOINT_STEP=refine" in environment
+    names = {line.partition("=")[0] for line in environment.splitlines()}
+    assert not {
+        name for name in names if name.startswith(("ACTIONS_RUNTIME", "ACTIONS_CACHE", "ACTIONS_RESULTS", "CPR_"))
+    }
+
+
+def test_cache_stopped_before_the_run_costs_one_warning(act: Act, keep: Path, cache_proxy: Proxy) -> None:
+    (keep / "allow").touch()
+    cache_proxy.die()
+    done = run(act, keep, proxy=cache_proxy)
+    assert done.returncode == 0, done.log
+    assert outputs(done)["ran"] == ["make", "refine", "ship"]
+    assert warnings(done) == 1, done.log
