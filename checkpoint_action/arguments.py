@@ -129,6 +129,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         word = rest[0].partition("=")[0]
         kind = "option" if word.startswith("-") else "word"
         hint = nearest(word, flags) if kind == "option" else ""
+        if word in VERBS and verb is None:
+            hint = "; a verb comes first, before all options"
         raise UsageError(f"unknown {kind} '{rest[0]}'{hint}; see checkpoint-run --help")
     wanted = [name for name in ("status", "reset", "dry_run") if getattr(options, name)]
     if len(wanted) > 1 or (wanted and verb not in (None, "run")):

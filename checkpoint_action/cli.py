@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import parse_arguments
-from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, StateError, StateWriteError, UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
 from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from
 from checkpoint_action.model import SYSTEM_SHELL, Job
+from checkpoint_action.report.terminal import REMINDER, say
 from checkpoint_action.runner.journal import Journal, StatePaths, forget, load
 from checkpoint_action.runner.lock import JobLock
 
@@ -32,7 +30,20 @@ _FILES = ("checkpoint.yml", "checkpoint.yaml")
 
 def entry() -> None:
     """Console script."""
+    _open_standard_streams()
     sys.exit(main(sys.argv[1:]))
+
+
+def _open_standard_streams() -> None:
+    """Have descriptors 0 to 2 lead nowhere where they were closed, so that no file of ours gets one of the numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            if number > 0:
+                stream = os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+                setattr(sys, ("stdout", "stderr")[number - 1], stream)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
             _go_to(options.directory)
         return {"run": _run, "plan": _plan, "status": _status, "reset": _reset}[options.verb](options)
     except CheckpointError as error:
-        print(f"checkpoint-run: error: {error}", file=sys.stderr)
+        say(sys.stderr, f"checkpoint-run: error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -62,17 +73,24 @@ def _go_to(folder: str) -> None:
 
 
 def _report_bug(argv: Sequence[str]) -> int:
+    import platform  # noqa: PLC0415  # only for a bug
+    import tempfile  # noqa: PLC0415
+    import traceback  # noqa: PLC0415
+
     trace = traceback.format_exc()
     text = f"checkpoint-run {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text += f"{len(argv)} arguments\n\n{trace}"
+    rest = ""
     try:
         number, name = tempfile.mkstemp(prefix="checkpoint-run-bug-", suffix=".log")
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         where = f"please report it with the file {name}"
     except OSError:
-        where = f"please report it:\n{text}"
-    print(f"checkpoint-run: this is a bug: {trace.splitlines()[-1]}; {where}", file=sys.stderr)
+        where, rest = "please report it with what follows", text
+    say(sys.stderr, f"checkpoint-run: this is a bug: {trace.splitlines()[-1]}; {where}")
+    for line in rest.splitlines():
+        say(sys.stderr, line)
     return _BUG
 
 
@@ -91,7 +109,10 @@ def _job(options: argparse.Namespace) -> Job:
     """
     if options.file is not None and options.step:
         raise UsageError("--file and --step exclude each other; put the step into the file")
-    cwd = Path.cwd()
+    try:
+        cwd = Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the current folder cannot be used: {error.strerror}; go to another, or give -C DIR") from None
     path = _job_file(options)
     if path is not None:
         from checkpoint_action.jobfile.resolve import JobDefaults, load_job, read_job_file  # noqa: PLC0415  # YAML
@@ -150,7 +171,7 @@ def _named_job(options: argparse.Namespace) -> tuple[str, list[str]]:
 
 def _plan(options: argparse.Namespace) -> int:
     from checkpoint_action.report.jsonlines import plan_json  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.terminal import plan_lines, say  # noqa: PLC0415
+    from checkpoint_action.report.terminal import plan_lines  # noqa: PLC0415
     from checkpoint_action.runner.plan import plan_job  # noqa: PLC0415
 
     job = _job(options)
@@ -164,7 +185,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     from checkpoint_action.report.jsonlines import status_json  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.terminal import say, status_lines  # noqa: PLC0415
+    from checkpoint_action.report.terminal import status_lines  # noqa: PLC0415
 
     name, steps = _named_job(options)
     loaded = load(_paths(options, name))
@@ -179,8 +200,12 @@ def _status(options: argparse.Namespace) -> int:
 def _reset(options: argparse.Namespace) -> int:
     name, _ = _named_job(options)
     paths = _paths(options, name)
-    if not any(path.exists() for path in (paths.snapshot, paths.journal)):
-        print(f"checkpoint-run: job {name}: nothing was recorded")
+    try:
+        recorded = any(path.exists() for path in (paths.snapshot, paths.journal))
+    except OSError as error:
+        raise StateError(f"cannot look into the state dir {paths.folder}: {error.strerror}") from None
+    if not recorded:
+        say(sys.stdout, f"checkpoint-run: job {name}: nothing was recorded")
         return 0
     lock = JobLock(paths.lock)
     lock.acquire(_wait(options))
@@ -188,7 +213,7 @@ def _reset(options: argparse.Namespace) -> int:
         forget(paths)
     finally:
         lock.release(remove=True)
-    print(f"checkpoint-run: job {name}: what was recorded is forgotten")
+    say(sys.stdout, f"checkpoint-run: job {name}: what was recorded is forgotten")
     return 0
 
 
@@ -198,12 +223,12 @@ def _wait(options: argparse.Namespace) -> float | None:
 
 def _warn(warnings: Sequence[str]) -> None:
     for text in warnings:
-        print(f"checkpoint-run: warning: {text}", file=sys.stderr)
+        say(sys.stderr, f"checkpoint-run: warning: {text}")
 
 
 def _run(options: argparse.Namespace) -> int:
     from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.terminal import StepOutput, TerminalReport, same_place, say  # noqa: PLC0415
+    from checkpoint_action.report.terminal import StepOutput, TerminalReport, same_place  # noqa: PLC0415
     from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
     from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.shells import check_shells  # noqa: PLC0415
@@ -213,6 +238,7 @@ def _run(options: argparse.Namespace) -> int:
     job = _job(options)
     check_shells(job.steps, os.environ)
     paths = _paths(options, job.name)
+    load(paths)  # a state that cannot be used is left alone, without so much as a lock file
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

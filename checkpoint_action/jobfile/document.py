@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +19,9 @@ __all__ = ["Value", "parse"]
 _KINDS = {"scalar": "a text", "sequence": "a list", "mapping": "a mapping"}
 _TRUE = frozenset({"true", "True", "TRUE"})
 _FALSE = frozenset({"false", "False", "FALSE"})
+# YAML 1.1, 5.1: what a document may not hold. Looked for here, as the two loaders count differently where they find it.
+_NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Value:
         value = str(self.node.value)
         if "\0" in value:
             self.fail(f"{self.what} holds a NUL character")
+        if _SURROGATE.search(value):
+            self.fail(f"{self.what} holds half of a character (a surrogate)")
         return value
 
     def boolean(self) -> bool:
@@ -98,9 +104,9 @@ class Value:
             self._wrong("a list")
         return [Value(node, self.source, self.what) for node in self.node.value]
 
-    def texts(self) -> list[str]:
-        """The members of a list of texts; a single text stands for a list of one."""
-        return [self.text()] if self.is_scalar else [item.text() for item in self.items()]
+    def members(self) -> list[Value]:
+        """The members of a list; a single text stands for a list of one."""
+        return [self] if self.is_scalar else self.items()
 
     def pairs(self) -> Iterator[tuple[Value, Value]]:
         """Keys and values of a mapping, in order; a key that comes twice is refused."""
@@ -136,6 +142,11 @@ def parse(text: str, source: str, what: str) -> Value:
     """
     import yaml  # noqa: PLC0415  # only YAML users pay for it
 
+    wrong = _NOT_ALLOWED.search(text)
+    if wrong is not None:
+        line, column = _place(text, wrong.start())
+        message = f"not valid YAML: the character U+{ord(wrong[0]):04X} is not allowed"
+        raise JobFileError(message, source=source, line=line, column=column)
     loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         node = yaml.compose(text, Loader=loader)
@@ -144,11 +155,13 @@ def parse(text: str, source: str, what: str) -> Value:
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         message = " ".join(part for part in (error.context, error.problem) if part)
         raise JobFileError(f"not valid YAML: {message}", source=source, line=line, column=column) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise JobFileError(f"not valid YAML: {error.reason}", source=source, line=line) from None
     except RecursionError:
         raise JobFileError("not usable YAML: nested too deeply", source=source) from None
     if node is None:
         raise JobFileError(f"{what} is empty", source=source)
     return Value(node, source, what)
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    """Line and column, both from 1, of a position."""
+    return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_duration
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_duration, parse_shell
 from checkpoint_action.model import SYSTEM_SHELL, Job, Step
 
 if TYPE_CHECKING:
@@ -57,8 +59,13 @@ def steps_from_flags(words: Iterable[str], *, cwd: Path, shell: str = SYSTEM_SHE
 
     :param cwd: absolute folder the commands run in.
     :param chain: whether each step needs the one before, as in a job file.
-    :raises UsageError: an id is missing, not valid or there twice, or a command is empty.
+    :raises UsageError: an id is missing, not valid or there twice, a command is empty, or the shell is not known.
     """
+    if shell != SYSTEM_SHELL:
+        try:
+            parse_shell(shell)
+        except ValueError as error:
+            raise UsageError(f"--shell: {error}") from None
     steps: dict[str, Step] = {}
     last: str | None = None
     for word in words:
@@ -94,14 +101,14 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
         name, text = _named("--step-artifact", word, "PATH", steps)
         outputs = steps[name].outputs
         declared = () if isinstance(outputs, str) else outputs
-        steps[name] = replace(steps[name], outputs=(*declared, text))
+        steps[name] = replace(steps[name], outputs=(*declared, _literal(text)))
     logs: dict[str, str] = {}
     for word in overrides.step_logs:
         name, text = _named("--step-log", word, "PATH", steps)
         steps[name] = replace(steps[name], log=overrides.base / text)
     for step in steps.values():
         if step.log is not None:
-            other = logs.setdefault(str(step.log), step.id)
+            other = logs.setdefault(os.path.normcase(os.path.normpath(step.log)), step.id)
             if other != step.id:
                 raise UsageError(f"steps '{other}' and '{step.id}' would write the same log {step.log}; rename one")
     changed = replace(job, steps=tuple(steps.values()))
@@ -110,6 +117,12 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
     if overrides.max_failures is not None:
         changed = replace(changed, max_failures=overrides.max_failures)
     return changed
+
+
+def _literal(path: str) -> str:
+    """A path as a pattern that matches it and nothing else."""
+    pattern = re.sub(r"[*?\[]", r"[\g<0>]", path)
+    return f"./{pattern}" if pattern.startswith("!") else pattern
 
 
 def _general(step: Step, overrides: Overrides) -> Step:

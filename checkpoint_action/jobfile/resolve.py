@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import Value, parse
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_retry_cause
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_retry_cause, parse_shell
 from checkpoint_action.model import AUTO, Job, Retry, Step
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ STEP_KEYS = (
 )
 DEFAULTS_KEYS = ("timeout", "retry")
 RETRY_KEYS = ("max", "on", "backoff", "backoff-max")
-SHELLS = ("bash", "sh", "pwsh", "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,10 @@ def read_job_file(path: Path, source: str) -> str:
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise JobFileError("the job file is not UTF-8; save it as UTF-8", source=source, line=line) from None
+        before = raw[: error.start].decode("utf-8-sig")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = "the job file is not UTF-8; save it as UTF-8"
+        raise JobFileError(message, source=source, line=line, column=column) from None
 
 
 def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
@@ -167,9 +168,10 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     steps: dict[str, Step] = {}
     ids: dict[str, Value] = {}
     wanted: list[tuple[Step, list[Value]]] = []
+    last: str | None = None
     for number, item in enumerate(items, 1):
         item = replace(item, what=f"step {number}")  # noqa: PLW2901  # the same value under its better name
-        step, id_value, needs = _step(item, scope, list(steps))
+        step, id_value, needs = _step(item, scope, last)
         folded = step.id.casefold()
         if folded in ids:
             first = ids[folded]
@@ -179,6 +181,7 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
         ids[folded] = id_value
         steps[step.id] = step
         wanted.append((step, needs))
+        last = step.id
     for step, needs in wanted:
         for need in needs:
             if need.text() not in steps:
@@ -209,7 +212,7 @@ def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[St
     return tuple(ordered)
 
 
-def _step(item: Value, scope: _Scope, before: list[str]) -> tuple[Step, Value, list[Value]]:
+def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, list[Value]]:
     fields = item.fields(STEP_KEYS)
     for key in ("id", "run"):
         if key not in fields:
@@ -221,10 +224,8 @@ def _step(item: Value, scope: _Scope, before: list[str]) -> tuple[Step, Value, l
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")
-    needs = fields["needs"].items() if "needs" in fields and fields["needs"].is_list else []
-    if "needs" in fields and not fields["needs"].is_list:
-        needs = [fields["needs"]]
-        fields["needs"].text()
+    needs = fields["needs"].members() if "needs" in fields else []
+    default = () if last is None else (last,)
     step = Step(
         id=name,
         command=command,
@@ -234,7 +235,7 @@ def _step(item: Value, scope: _Scope, before: list[str]) -> tuple[Step, Value, l
         pass_env=_merge(scope.pass_env, _variables(fields["pass-env"]) if "pass-env" in fields else ()),
         inputs=_patterns(fields["inputs"]) if "inputs" in fields else None,
         outputs=_outputs(fields["outputs"]) if "outputs" in fields else scope.outputs,
-        needs=tuple(need.text() for need in needs) if "needs" in fields else tuple(before[-1:]),
+        needs=tuple(need.text() for need in needs) if "needs" in fields else default,
         timeout=fields["timeout"].duration() if "timeout" in fields else scope.timeout,
         retry=_retry(fields["retry"], scope.retry) if "retry" in fields else scope.retry,
         always=fields["always"].boolean() if "always" in fields else False,
@@ -253,13 +254,10 @@ def _folder(fields: dict[str, Value], base: Path, inherited: Path) -> Path:
 
 
 def _shell(value: Value) -> str:
-    shell = value.text()
-    if shell in SHELLS or "{0}" in shell:
-        return shell
-    value.fail(
-        f"{value.what}: unknown shell '{shell}'{nearest(shell, SHELLS)} "
-        f"(valid are {', '.join(SHELLS)} or a command with {{0}} for the script)"
-    )
+    try:
+        return parse_shell(value.text())
+    except ValueError as error:
+        value.fail(f"{value.what}: {error}")
 
 
 def _env(value: Value) -> dict[str, str]:
@@ -273,19 +271,23 @@ def _env(value: Value) -> dict[str, str]:
 
 
 def _variables(value: Value) -> tuple[str, ...]:
-    names = value.texts()
-    for name in names:
+    names: dict[str, None] = {}
+    for item in value.members():
+        name = item.text()
         if not name or "=" in name:
-            value.fail(f"{value.what}: '{name}' cannot be the name of a variable")
-    return tuple(dict.fromkeys(names))
+            item.fail(f"{value.what}: '{name}' cannot be the name of a variable")
+        names[name] = None
+    return tuple(names)
 
 
 def _patterns(value: Value) -> tuple[str, ...]:
-    patterns = tuple(value.texts())
-    for pattern in patterns:
+    patterns = []
+    for item in value.members():
+        pattern = item.text()
         if not pattern.strip("!"):
-            value.fail(f"{value.what}: an empty path")
-    return patterns
+            item.fail(f"{value.what}: an empty path")
+        patterns.append(pattern)
+    return tuple(patterns)
 
 
 def _outputs(value: Value) -> tuple[str, ...] | Literal["auto"]:
@@ -302,13 +304,16 @@ def _retry(value: Value, base: Retry) -> Retry:
     if "max" in fields:
         retry = replace(retry, max=fields["max"].integer())
     if "on" in fields:
-        try:
-            causes = tuple(parse_retry_cause(text) for text in fields["on"].texts())
-        except ValueError as error:
-            fields["on"].fail(f"{fields['on'].what}: {error}")
-        retry = replace(retry, on=causes)
+        retry = replace(retry, on=tuple(_retry_cause(item) for item in fields["on"].members()))
     if "backoff" in fields:
         retry = replace(retry, backoff=fields["backoff"].duration())
     if "backoff-max" in fields:
         retry = replace(retry, backoff_max=fields["backoff-max"].duration())
     return retry
+
+
+def _retry_cause(value: Value) -> Literal["error", "timeout"] | int:
+    try:
+        return parse_retry_cause(value.text())
+    except ValueError as error:
+        value.fail(f"{value.what}: {error}")

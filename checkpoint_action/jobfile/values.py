@@ -5,17 +5,31 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import shlex
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NAME_RULE", "is_name", "name_from", "nearest", "parse_duration", "parse_retry_cause"]
+__all__ = [
+    "NAME_RULE",
+    "SHELLS",
+    "is_name",
+    "name_from",
+    "nearest",
+    "parse_duration",
+    "parse_retry_cause",
+    "parse_shell",
+]
 
 NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters"
 
+SHELLS = ("bash", "sh", "pwsh", "python")
+"""The shells known by name."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z", re.ASCII)
 _LONGEST = 10 * 365 * 86400.0
 
 
@@ -44,12 +58,12 @@ def parse_duration(text: str) -> float:
     :raises ValueError: it is none of these, or not a time between 0 and ten years.
     """
     text = text.strip()
-    try:
+    if _NUMBER.match(text):
         seconds = float(text)
-    except ValueError:
+    else:
         match = _DURATION.match(text)
         if match is None or not text:
-            raise ValueError(f"'{text}' is not a duration; write 90, 90s, 10m or 1h30m") from None
+            raise ValueError(f"'{text}' is not a duration; write 90, 90s, 10m or 1h30m")
         seconds = 3600 * float(match.group("h") or 0) + 60 * float(match.group("m") or 0) + float(match.group("s") or 0)
     if not math.isfinite(seconds) or not 0 <= seconds <= _LONGEST:
         raise ValueError(f"'{text}' is not a duration between 0 and ten years")
@@ -65,6 +79,25 @@ def parse_retry_cause(text: str) -> Literal["error", "timeout"] | int:
         return "error"
     if text == "timeout":
         return "timeout"
-    if re.fullmatch(r"\d{1,10}", text) and int(text) > 0:
+    if re.fullmatch(r"[0-9]{1,10}", text) and int(text) > 0:
         return int(text)
     raise ValueError(f"'{text}' is neither error, timeout nor an exit code{nearest(text, ('error', 'timeout'))}")
+
+
+def parse_shell(text: str) -> str:
+    """A shell: one of :data:`SHELLS`, or a command with ``{0}`` for the script.
+
+    :raises ValueError: it is neither. A program without ``{0}`` would end well without having seen the step's command.
+    """
+    if text in SHELLS:
+        return text
+    if "{0}" not in text:
+        raise ValueError(
+            f"unknown shell '{text}'{nearest(text, SHELLS)} "
+            f"(valid are {', '.join(SHELLS)} or a command with {{0}} for the script)"
+        )
+    try:
+        shlex.split(text)
+    except ValueError:
+        raise ValueError(f"the shell '{text}' has a quotation mark too few or too many") from None
+    return text

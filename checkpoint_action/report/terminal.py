@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from typing import TYPE_CHECKING, TextIO
 
 from checkpoint_action.model import Status
-from checkpoint_action.report.words import decision_text, duration, ended_text, totals
+from checkpoint_action.report.words import decision_text, duration, ended_text, one_line, totals
 from checkpoint_action.runner import events
 
 if TYPE_CHECKING:
@@ -37,10 +38,8 @@ class StepOutput:
         if self._fd is None or not data:
             return
         self._at_line_start = data.endswith(b"\n")
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._fd, view) :]
+            _write_all(self._fd, data)
         except OSError:
             self._fd = None
 
@@ -51,17 +50,42 @@ class StepOutput:
         return "\n" if needed else ""
 
 
-def say(stream: TextIO, text: str) -> None:
-    """Print a line that every terminal can show; one that has gone away is no error."""
+def _write_all(fd: int, data: bytes) -> None:
+    """Write to a descriptor that another program may have set to non-blocking."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
+def say(stream: TextIO, text: str, before: str = "") -> None:
+    """Print a line that every terminal can show; one that has gone away is no error.
+
+    :param before: what to print before it, as it is.
+    """
+    text = one_line(text)
     encoding = (stream.encoding or "ascii").lower().replace("-", "")
     if encoding != "utf8":
         text = text.replace("→", "->").encode(encoding, "replace").decode(encoding, "replace")
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = before + text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
     try:
-        stream.write(text + "\n")
         stream.flush()
+        if sys.platform == "win32" or not _has_descriptor(stream):
+            stream.write(text)
+            stream.flush()
+        else:
+            _write_all(stream.fileno(), text.encode(encoding))
     except (OSError, ValueError):
         pass
+
+
+def _has_descriptor(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
 
 
 class TerminalReport:
@@ -122,7 +146,7 @@ class TerminalReport:
 
     def _line(self, text: str, *, always: bool = False) -> None:
         if always or not self._quiet:
-            say(self._stream, f"{self._output.break_line()}checkpoint-run: {text}")
+            say(self._stream, f"checkpoint-run: {text}", self._output.break_line())
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Status
@@ -10,7 +11,14 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Decision, Record
     from checkpoint_action.runner.events import RunEnded
 
-__all__ = ["decision_text", "duration", "ended_text", "totals"]
+__all__ = ["decision_text", "duration", "ended_text", "one_line", "totals"]
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """A text without what would break its line or drive a terminal: such characters are shown by their escapes."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def duration(seconds: float) -> str:

@@ -28,7 +28,7 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 # The best full-text engine that this Python's SQLite was built with; `plain` always works.
 ENGINES = {
     "fts5": "CREATE VIRTUAL TABLE texts USING fts5(name, doc, body, tokenize = 'porter unicode61', prefix = '2 3')",
-    "fts4": "CREATE VIRTUAL TABLE texts USING fts4(name, doc, body, tokenize = porter, prefix = '2,3')",
+    "fts4": "CREATE VIRTUAL TABLE texts USING fts4(name, doc, body, tokenize=porter, prefix='2,3')",
     "plain": "CREATE TABLE texts (name TEXT, doc TEXT, body TEXT)",
 }
 

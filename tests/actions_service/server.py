@@ -140,14 +140,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(headers.get("content-length", 0)))
-        body = bytearray()
+            length = int(headers.get("content-length", 0))
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise ConnectionResetError  # the client gave up: the request never was
+            return body
+        pieces = bytearray()
         while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
+            pieces += self.rfile.read(size)
             self.rfile.readline()
         while self.rfile.readline().strip():
             pass
-        return bytes(body)
+        return bytes(pieces)
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)

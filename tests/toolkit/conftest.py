@@ -15,7 +15,9 @@ from tests.toolkit.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+CONTENT = bytes(range(256)) * 40
 SMALL = UploadPlan(single=1000, block=1000, parallel=4)
 
 
@@ -48,3 +50,11 @@ def make_cache(service: ActionsService, http: HttpClient) -> Callable[..., Cache
         return Cache(runtime, http, mask=(masks if masks is not None else []).append, plan=SMALL)
 
     return make
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file of some ten blocks."""
+    path = tmp_path / "source"
+    path.write_bytes(CONTENT)
+    return path

@@ -21,13 +21,6 @@ PLAN = blob.UploadPlan(single=1000, block=1000, parallel=4)
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    path = tmp_path / "source"
-    path.write_bytes(CONTENT)
-    return path
-
-
-@pytest.fixture
 def upload_url(service: ActionsService) -> str:
     return service.blobs.sign(service.origin, "b", "w")
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint_action.toolkit.cache import Cache, cache_version
 from checkpoint_action.toolkit.errors import (
     DeniedError,
     HttpStatusError,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from checkpoint_action.toolkit.cache import Cache
     from tests.toolkit.clock import Clock
 
 VERSION = "a" * 64
@@ -35,13 +35,6 @@ RESERVE = {"v2": "CreateCacheEntry", "v1": "reserve", "act": "reserve"}
 PART = {"v2": "PutBlock", "v1": "chunk", "act": "chunk"}
 CLOSE = {"v2": "FinalizeCacheEntryUpload", "v1": "commit", "act": "commit"}
 READ = {"v2": "GetBlob", "v1": "archive", "act": "archive"}
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    path = tmp_path / "source"
-    path.write_bytes(CONTENT)
-    return path
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,16 +139,6 @@ def test_a_taken_key_is_a_reservation_error(make_cache: Callable[..., Cache], so
         cache.save("job-1", VERSION, source)
 
 
-def test_a_taken_key_that_is_answered_with_200_is_one_too(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path
-) -> None:
-    service.v2.taken_is_ok_false = True
-    cache = make_cache("v2")
-    cache.save("job-1", VERSION, source)
-    with pytest.raises(ReservedError):
-        cache.save("job-1", VERSION, source)
-
-
 @pytest.mark.parametrize("kind", ["v2", "v1"])
 def test_a_broken_upload_is_never_seen_and_keeps_its_key(
     service: ActionsService, make_cache: Callable[..., Cache], source: Path, kind: str
@@ -211,38 +194,6 @@ def test_the_cache_mode_is_obeyed_without_asking(
     assert (service.calls[LOOKUP[kind]], service.calls[RESERVE[kind]]) == (reads, writes)
 
 
-def test_both_json_spellings_are_read(service: ActionsService, make_cache: Callable[..., Cache], source: Path) -> None:
-    service.v2.camel_case = True
-    cache = make_cache("v2")
-    cache.save("job-1", VERSION, source)
-    hit = cache.lookup(["job-"], VERSION)
-    assert hit is not None
-    assert cache.download(hit, source.with_name("target")) == len(CONTENT)
-
-
-def test_finalize_is_repeated_while_the_blob_is_not_seen(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path, clock: Clock
-) -> None:
-    service.v2.unseen_blobs = 3
-    make_cache("v2").save("job-1", VERSION, source)
-    assert service.calls["FinalizeCacheEntryUpload"] == 4
-    assert clock.sleeps == [1, 2, 4]
-
-
-def test_finalize_does_not_wait_for_a_blob_for_ever(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path
-) -> None:
-    service.v2.unseen_blobs = 99
-    with pytest.raises(HttpStatusError, match="not_found"):
-        make_cache("v2").save("job-1", VERSION, source)
-
-
-def test_a_refused_finalize_says_why(service: ActionsService, make_cache: Callable[..., Cache], source: Path) -> None:
-    service.faults.next("FinalizeCacheEntryUpload", Fault.status(200, '{"ok":false,"message":"quota"}'))
-    with pytest.raises(ProtocolError, match="was refused: quota"):
-        make_cache("v2").save("job-1", VERSION, source)
-
-
 def test_where_v2_is_not_served_v1_takes_over_for_good(
     service: ActionsService, make_cache: Callable[..., Cache], source: Path
 ) -> None:
@@ -263,34 +214,6 @@ def test_without_a_v1_address_a_missing_v2_is_an_error(
     with pytest.raises(HttpStatusError, match="answered 404"):
         cache.lookup(["job-1"], VERSION)
     assert cache.service == "v2"
-
-
-def test_a_path_in_the_results_address_is_dropped(service: ActionsService, make_cache: Callable[..., Cache]) -> None:
-    cache = make_cache("v2", ACTIONS_RESULTS_URL=f"{service.origin}/some/path?x")
-    assert cache.lookup(["job-1"], VERSION) is None
-
-
-def test_act_gets_a_bearer_even_where_there_is_none(service: ActionsService, make_cache: Callable[..., Cache]) -> None:
-    make_cache("act").lookup(["job-1"], VERSION)
-    assert service.requests[-1].headers["authorization"] == "Bearer none"
-
-
-def test_a_key_in_capitals_is_found_where_the_server_lowers_it(make_cache: Callable[..., Cache], source: Path) -> None:
-    cache = make_cache("act")
-    cache.save("Job-ONE", VERSION, source)
-    hit = cache.lookup(["Job-ONE"], VERSION)
-    assert hit is not None
-    assert (hit.key, hit.exact) == ("job-one", True)
-
-
-def test_forgejo_forgets_a_reservation_with_404(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path
-) -> None:
-    cache = make_cache("act")
-    service.v1.manner = "forgejo"
-    service.faults.next("reserve", Fault.status(200, '{"cacheId":77}'))
-    with pytest.raises(HttpStatusError, match=r"cache upload at .* answered 404, cache 77: not found"):
-        cache.save("job-1", VERSION, source)
 
 
 def test_an_expired_address_is_asked_for_again_under_the_exact_key(
@@ -356,38 +279,3 @@ def test_a_job_without_a_cache_says_so(make_cache: Callable[..., Cache]) -> None
     assert cache.service is None
     with pytest.raises(UnavailableError):
         cache.lookup(["job-1"], VERSION)
-
-
-@pytest.mark.parametrize(
-    ("paths", "compression", "windows_only", "version"),
-    [
-        (["data"], "zstd-without-long", False, "3ad75f27293d65a135214b8c82b296080f911dc107e52f1e7ec871a2eda46e69"),
-        (["data"], "gzip", False, "d603b013f22c8e30817c9ff51eada3c319f1ee747f362db3bb3d583b5c6153ff"),
-        (["data"], "zstd", False, "a6af54e9608e22db0505d6ea875865e6a8d892368b7c02558495b19850c02fb9"),
-        (["a", "b/c"], "zstd-without-long", False, "4eaff2ddb96e13beae06cdbd6c150e17bf4f96e6c77828c0a8abafd1f53e99d8"),
-        (["data"], "zstd-without-long", True, "8d40e106a2609e27ada41c3ce8065810c71929369d450aea2fb8325de0851d26"),
-    ],
-)
-def test_versions_are_those_of_the_official_client(
-    paths: list[str], compression: str, windows_only: bool, version: str
-) -> None:
-    assert cache_version(paths, compression, windows_only=windows_only) == version
-
-
-@pytest.mark.parametrize("answer", ['{"message":"cache write denied: storage is full"}', "{}", '{"cacheId":-1}'])
-def test_v1_without_a_reservation_number_saves_nothing(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path, answer: str
-) -> None:
-    service.faults.next("reserve", Fault.status(200, answer))
-    with pytest.raises(DeniedError if "denied" in answer else ReservedError):
-        make_cache("v1").save("job-1", VERSION, source)
-    assert service.calls == {"reserve": 1}
-
-
-@pytest.mark.parametrize("call", ["reserve", "commit"])
-def test_v1_passes_other_refusals_on(
-    service: ActionsService, make_cache: Callable[..., Cache], source: Path, call: str
-) -> None:
-    service.faults.next(call, Fault.status(400, '{"error":"too large"}'))
-    with pytest.raises(HttpStatusError, match="answered 400, too large"):
-        make_cache("v1").save("job-1", VERSION, source)

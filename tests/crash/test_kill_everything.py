@@ -1,0 +1,106 @@
+"""`kill -9` of the tool and all its steps at random instants, again and again, until the job is through."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from checkpoint_action.runner.journal import StatePaths, load
+
+TOOL = Path(sys.executable).with_name("checkpoint-run")
+STEPS = 20
+KILLS = 100
+
+
+def command() -> list[str]:
+    """A job of twenty steps, each of which writes half of its output, takes its time, and writes all of it."""
+    words = [str(TOOL), "--job", "twenty", "--quiet"]
+    for number in range(STEPS):
+        before = f"cat out.{number - 1} && " if number else ""
+        script = (
+            f"echo started >> started.{number}; printf half > out.{number}; sleep 0.01; "
+            f"({before}echo full {number}) > whole.{number} && mv whole.{number} out.{number}"
+        )
+        words += ["--step", f"s{number}:{script}", "--step-artifact", f"s{number}:out.{number}"]
+    return words
+
+
+def recorded(folder: Path) -> dict[str, str]:
+    """Status of each step as the next run would read it."""
+    return {step: record.status.value for step, record in load(StatePaths(folder, "twenty")).records.items()}
+
+
+def starts(folder: Path) -> dict[str, int]:
+    """How often each step was started."""
+    return {
+        f"s{number}": len(path.read_text().splitlines()) if (path := folder / f"started.{number}").exists() else 0
+        for number in range(STEPS)
+    }
+
+
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL for the tool and each of its descendants."""
+    doomed = []
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(process.pid)
+        parent.suspend()  # or it would start another step between the look and the kill
+        doomed = [parent, *parent.children(recursive=True)]
+    for one in doomed:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.wait(30)
+    psutil.wait_procs(doomed, timeout=30)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """What the job leaves."""
+    return {path.name: path.read_bytes() for path in folder.glob("out.*")}
+
+
+@pytest.mark.slow
+def test_no_recorded_step_runs_again_and_no_half_step_counts(tmp_path: Path) -> None:
+    undisturbed = tmp_path / "undisturbed"
+    undisturbed.mkdir()
+    begin = time.monotonic()
+    subprocess.run(command(), cwd=undisturbed, check=True)
+    whole = time.monotonic() - begin
+    seed = int.from_bytes(os.urandom(4), "big")
+    chance = random.Random(seed)
+    kills = rounds = repeated = 0
+    while kills < KILLS:
+        rounds += 1
+        folder = tmp_path / f"round-{rounds}"
+        folder.mkdir()
+        done_at: dict[str, int] = {}
+        while True:
+            process = subprocess.Popen(command(), cwd=folder)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0, whole * 0.3))
+            finished = process.returncode == 0
+            if not finished:
+                assert process.returncode is None, f"seed {seed}: it failed by itself"
+                kill_all(process)
+                kills += 1
+            count = starts(folder)
+            for step, times in done_at.items():
+                assert count[step] == times, f"seed {seed}: {step} was recorded and ran again"
+            for step, status in recorded(folder).items():
+                if status == "done":
+                    done_at.setdefault(step, count[step])
+                    text = (folder / f"out.{step[1:]}").read_text()
+                    assert text.endswith(f"full {step[1:]}\n"), f"seed {seed}: {step} is done with {text[-20:]!r}"
+            if finished:
+                break
+        assert results(folder) == results(undisturbed), f"seed {seed}"
+        repeated += sum(times - 1 for times in starts(folder).values())
+    assert kills >= KILLS
+    # Each kill can repeat the one step that was running, or had just ended without being recorded.
+    assert repeated <= kills, f"seed {seed}: {repeated} steps repeated by {kills} kills"
