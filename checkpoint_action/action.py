@@ -18,7 +18,7 @@ from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.engine import Engine, RunOptions
-from checkpoint_action.runner.events import RunEnded, Warned
+from checkpoint_action.runner.events import RunEnded, StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme, job_slug
@@ -162,6 +162,7 @@ def _checkpoints(store: Store, inputs: ActionInputs, slug: str, folder: Path, li
         folder,
         Workspace.at(inputs.workspace, Excludes(inputs.exclude)),
         warn=lambda text: listen(Warned(text)),
+        kept=lambda steps, size: listen(StepsKept(steps, store.name, size)),
         required=inputs.fail_on_store_error,
     )
 

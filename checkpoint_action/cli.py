@@ -112,7 +112,7 @@ def _job(options: argparse.Namespace) -> Job:
     try:
         cwd = Path.cwd()
     except OSError as error:
-        raise UsageError(f"the current folder cannot be used: {error.strerror}; go to another, or give -C DIR") from None
+        raise UsageError(f"the current folder cannot be used: {error.strerror}; give -C DIR") from None
     path = _job_file(options)
     if path is not None:
         from checkpoint_action.jobfile.resolve import JobDefaults, load_job, read_job_file  # noqa: PLC0415  # YAML
@@ -238,11 +238,11 @@ def _run(options: argparse.Namespace) -> int:
     job = _job(options)
     check_shells(job.steps, os.environ)
     paths = _paths(options, job.name)
-    load(paths)  # a state that cannot be used is left alone, without so much as a lock file
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StateWriteError(f"cannot make the state dir {paths.folder}: {error.strerror}") from None
+    load(paths)  # a state that cannot be used is left alone: not even a lock file is made
     lock = JobLock(paths.lock)
     lock.acquire(_wait(options))
     try:
@@ -256,8 +256,10 @@ def _run(options: argparse.Namespace) -> int:
         # With --json the events have stdout to themselves.
         target = 2 if options.json else 1
         output = StepOutput(target, shared=same_place(1, 2) or target == 2)
-        report = TerminalReport(sys.stderr, output, quiet=options.quiet or options.json)
+        report = TerminalReport(sys.stderr, output, quiet=options.quiet)
         listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
+        if options.json and not options.quiet:
+            say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
         stop = StopRequest()
         adopt_orphans()
         engine = Engine(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import Value, parse
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_retry_cause, parse_shell
+from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, nearest, parse_retry_cause, parse_shell
 from checkpoint_action.model import AUTO, Job, Retry, Step
 
 if TYPE_CHECKING:
     from typing import Literal
 
-__all__ = ["JobDefaults", "load_job", "load_steps", "read_job_file"]
+__all__ = ["SHELLS", "JobDefaults", "load_job", "load_steps", "read_job_file"]
 
 JOB_KEYS = (
     "job",

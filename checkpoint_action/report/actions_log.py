@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Status
-from checkpoint_action.report.words import decision_text, duration, ended_text, totals
+from checkpoint_action.report.words import decision_text, duration, ended_text, size, totals
 from checkpoint_action.runner import events
 from checkpoint_action.toolkit import core
 
@@ -28,34 +29,58 @@ class ActionsLog:
         with self._lock:
             self._tell(event)
 
+    @singledispatchmethod
     def _tell(self, event: events.Event) -> None:
-        if isinstance(event, events.RunStarted):
-            self._job = event.job
-        elif isinstance(event, events.StepSkipped):
-            saves = duration(event.record.duration)
-            core.info(f"{self._name(event.position)}: skipped ({decision_text(event.decision)}), saves {saves}")
-        elif isinstance(event, events.StepRestored):
-            took, saves = duration(event.seconds), duration(event.record.duration)
-            core.info(f"{self._name(event.position)}: restored in {took}, saves {saves}")
-        elif isinstance(event, events.StepStarted):
-            core.start_group(f"{self._name(event.position)}: runs ({decision_text(event.decision)})")
-            for line in event.command.rstrip("\n").split("\n"):
-                core.info(f"\x1b[36;1m{line}\x1b[0m")
-        elif isinstance(event, events.StepRetried):
-            core.info(f"{self._name(event.position)}: {ended_text(event.failed)}; next try in {duration(event.wait)}")
-        elif isinstance(event, events.StepEnded):
-            core.end_group()
-            text = f"{self._name(event.position)}: {ended_text(event.record)}"
-            if event.record.status in (Status.FAILED, Status.TIMEOUT):
-                core.error(text, title=f"step {event.record.step}")
-            else:
-                core.info(text)
-        elif isinstance(event, events.StepBlocked):
-            core.info(f"{self._name(event.position)}: left, as it needs '{event.need}', which is not done")
-        elif isinstance(event, events.Warned):
-            core.warning(event.message)
-        elif isinstance(event, events.RunEnded):
-            core.info(f"job {event.job}: {totals(event)}")
+        pass  # nothing to say of the rest
+
+    @_tell.register
+    def _(self, event: events.RunStarted) -> None:
+        self._job = event.job
+
+    @_tell.register
+    def _(self, event: events.StepSkipped) -> None:
+        saves = duration(event.record.duration)
+        core.info(f"{self._name(event.position)}: skipped ({decision_text(event.decision)}), saves {saves}")
+
+    @_tell.register
+    def _(self, event: events.StepRestored) -> None:
+        took, saves = duration(event.seconds), duration(event.record.duration)
+        core.info(f"{self._name(event.position)}: restored in {took}, saves {saves}")
+
+    @_tell.register
+    def _(self, event: events.StepStarted) -> None:
+        core.start_group(f"{self._name(event.position)}: runs ({decision_text(event.decision)})")
+        for line in event.command.rstrip("\n").split("\n"):
+            core.info(f"\x1b[36;1m{line}\x1b[0m")
+
+    @_tell.register
+    def _(self, event: events.StepRetried) -> None:
+        core.info(f"{self._name(event.position)}: {ended_text(event.failed)}; next try in {duration(event.wait)}")
+
+    @_tell.register
+    def _(self, event: events.StepEnded) -> None:
+        core.end_group()
+        text = f"{self._name(event.position)}: {ended_text(event.record)}"
+        if event.record.status in (Status.FAILED, Status.TIMEOUT):
+            core.error(text, title=f"step {event.record.step}")
+        else:
+            core.info(text)
+
+    @_tell.register
+    def _(self, event: events.StepBlocked) -> None:
+        core.info(f"{self._name(event.position)}: left, as it needs '{event.need}', which is not done")
+
+    @_tell.register
+    def _(self, event: events.StepsKept) -> None:
+        core.info(f"kept in the {event.store}: {', '.join(event.steps)} ({size(event.size)})")
+
+    @_tell.register
+    def _(self, event: events.Warned) -> None:
+        core.warning(event.message)
+
+    @_tell.register
+    def _(self, event: events.RunEnded) -> None:
+        core.info(f"job {event.job}: {totals(event)}")
 
     def _name(self, position: int) -> str:
         steps = self._job.steps if self._job else ()

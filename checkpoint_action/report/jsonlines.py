@@ -65,6 +65,8 @@ class JsonReport:
             return {"event": "step-ended", **_ended(event.record)}
         if isinstance(event, events.StepBlocked):
             return {"event": "step-blocked", "id": event.step, "need": event.need}
+        if isinstance(event, events.StepsKept):
+            return {"event": "steps-kept", "steps": event.steps, "store": event.store, "size": event.size}
         if isinstance(event, events.Warned):
             return {"event": "warning", "message": event.message}
         if isinstance(event, events.RunEnded):

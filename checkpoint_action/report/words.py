@@ -32,6 +32,16 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def size(count: int) -> str:
+    """Bytes in the largest binary unit that leaves at least one."""
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
 def decision_text(decision: Decision) -> str:
     """Why, and what differs."""
     return f"{decision.reason.value}: {decision.detail}" if decision.detail else decision.reason.value

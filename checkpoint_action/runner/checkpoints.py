@@ -51,7 +51,8 @@ class Checkpoints:
 
     :param folder: an empty folder of our own, on the workspace's file system where possible.
     :param identity: what tells the job from others; an archive that says otherwise is not ours.
-    :param warn: told of what a person should know.
+    :param warn: told of what a person should know; also from the thread that uploads.
+    :param kept: told of the steps that have reached the store and the archive's bytes, from that thread.
     :param required: whether a failing store is an error instead.
     """
 
@@ -63,6 +64,7 @@ class Checkpoints:
         workspace: Workspace,
         *,
         warn: Callable[[str], None],
+        kept: Callable[[tuple[str, ...], int], None] = lambda _steps, _size: None,
         required: bool = False,
     ) -> None:
         self._store = store
@@ -70,6 +72,7 @@ class Checkpoints:
         self._folder = folder
         self._workspace = workspace
         self._warn = warn
+        self._kept = kept
         self._required = required
         self._lock = threading.Condition()
         self._off = ""
@@ -218,6 +221,7 @@ class Checkpoints:
         archive = self._folder / f"{batch[-1].name}.tar.zst"
         try:
             write_archive(header, [one.file for one in batch], archive)
+            size = archive.stat().st_size
             self._store.save(key, archive)
         except OSError as error:
             raise StoreError(f"cannot write the archive: {error}") from error
@@ -227,6 +231,7 @@ class Checkpoints:
                 one.file.unlink(missing_ok=True)
         with self._lock:
             self._records.update(added)
+        self._kept(tuple(one.record.step for one in batch), size)
 
     def _switch_off(self, error: StoreError, *, during_upload: bool = False) -> None:
         with self._lock:

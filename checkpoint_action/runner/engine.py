@@ -13,7 +13,7 @@ from checkpoint_action.runner import events
 from checkpoint_action.runner.attempts import judge, run_tries
 from checkpoint_action.runner.descendants import MARKER
 from checkpoint_action.runner.fingerprint import fingerprint
-from checkpoint_action.runner.outputs import collect, result_of
+from checkpoint_action.runner.outputs import collect, name_in, result_of
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, End, Limits, Outcome, run_command
 from checkpoint_action.runner.shells import shell_command
@@ -182,7 +182,7 @@ class Engine:
             command=step.command,
             parts=parts,
             started=time.time(),
-            log=str(step.log or ""),
+            log=name_in(self._job.root, str(step.log)) if step.log else "",
         )
         self._note(pending, self._journal.start)
         tried = run_tries(

@@ -20,6 +20,7 @@ __all__ = [
     "StepRetried",
     "StepSkipped",
     "StepStarted",
+    "StepsKept",
     "Warned",
 ]
 
@@ -95,6 +96,19 @@ class StepBlocked(Event):
     position: int
     step: str
     need: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepsKept(Event):
+    """Finished steps have reached the store.
+
+    :param store: its name.
+    :param size: bytes of the archive.
+    """
+
+    steps: tuple[str, ...]
+    store: str
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,21 +52,32 @@ def _part(part: str) -> str:
                 position += 1
         elif char == "?":
             out.append("[^/]")
-        elif char == "[" and (end := part.find("]", position + 1)) > 0:
-            body = part[position:end].replace("\\", "\\\\").replace("[", "\\[").replace("&&", "&\\&")
-            body = body.replace("||", "|\\|").replace("~~", "~\\~")
-            if body.startswith(("!", "^")):
-                body = "^/" + body[1:] if body[0] == "!" else "\\" + body
-            try:
-                re.compile(f"[{body}]")
-            except re.error:
-                out.append(re.escape(char))  # no class after all (such as [z-a]): a literal bracket
-                continue
-            out.append(f"(?!/)[{body}]")
-            position = end + 1
+        elif char == "[" and (found := _class(part, position)):
+            text, position = found
+            out.append(text)
         else:
             out.append(re.escape(char))
     return "".join(out)
+
+
+def _class(part: str, start: int) -> tuple[str, int] | None:
+    """The class that follows a bracket, and where it ends; ``None`` where the bracket stands for itself (``[z-a]``)."""
+    negated = part.startswith("!", start)
+    position = start + negated
+    end = part.find("]", position + 1)
+    if end < 0:
+        return None
+    items = []
+    while position < end:
+        low = high = part[position]
+        if part[position + 1] == "-" and position + 2 < end:
+            high = part[position + 2]
+            position += 2
+        position += 1
+        if high < low:
+            return None
+        items.append(f"{re.escape(low)}-{re.escape(high)}")
+    return f"(?!/)[{'^' if negated else ''}{''.join(items)}]", end + 1
 
 
 class Excludes:

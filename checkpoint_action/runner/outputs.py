@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["MissingOutputError", "collect", "expand", "locate", "result_of", "verify"]
+__all__ = ["MissingOutputError", "collect", "expand", "locate", "name_in", "result_of", "verify"]
 
 
 KEPT_MODE = 0o777
@@ -34,7 +34,7 @@ def locate(root: Path, name: str) -> str:
     return os.path.join(root, name)
 
 
-def _name(root: Path, path: str) -> str:
+def name_in(root: Path, path: str) -> str:
     """What an entry calls a path: relative to the workspace where it lies in it, else absolute."""
     path = os.path.normpath(path)
     try:
@@ -101,7 +101,7 @@ def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDige
     paths, missing = expand(patterns, cwd)
     if missing:
         raise MissingOutputError(f"it ended without its declared output {', '.join(missing)}")
-    entries = (entry_of(path, _name(root, path), digests) for path in paths)
+    entries = (entry_of(path, name_in(root, path), digests) for path in paths)
     kept = {entry.path: entry for entry in entries if entry is not None}
     return Layer(tuple(kept[path] for path in sorted(kept)))
 

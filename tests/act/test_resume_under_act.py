@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.act.proxy import Proxy, free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.act.harness import Act, ActRun
-    from tests.act.proxy import Proxy
 
 pytestmark = [pytest.mark.act, pytest.mark.slow]
 
@@ -169,3 +171,32 @@ def test_cache_stopped_before_the_run_costs_one_warning(act: Act, keep: Path, ca
     assert done.returncode == 0, done.log
     assert outputs(done)["ran"] == ["make", "refine", "ship"]
     assert warnings(done) == 1, done.log
+
+
+def test_cache_killed_during_the_run_costs_one_warning(act: Act, keep: Path) -> None:
+    (keep / "allow").touch()
+    dying = Proxy(free_port(), dies_after=2000)
+    try:
+        done = run(act, keep, proxy=dying)
+    finally:
+        dying.die()
+    assert dying.connections > 0
+    assert done.returncode == 0, done.log
+    assert outputs(done)["ran"] == ["make", "refine", "ship"]
+    assert warnings(done) == 1, done.log
+
+
+def test_machine_that_dies_in_a_step_loses_only_that_step(act: Act, keep: Path) -> None:
+    waiting = WORKFLOW.replace('test -e "$KEEP/allow"', 'test -e "$KEEP/allow" || sleep 300')
+    started = act.start(waiting, files=FILES, env={"KEEP": str(keep)})
+    deadline = time.monotonic() + 60
+    while '"kept in the Actions cache: ' not in started.log_so_far() or " refine (" not in started.log_so_far():
+        assert time.monotonic() < deadline, started.log_so_far()
+        time.sleep(0.1)
+    started.kill()
+    started.wait()
+    (keep / "allow").touch()
+    again = act.run(waiting, files=FILES, env={"KEEP": str(keep)}, attempt=2)
+    assert again.returncode == 0, again.log
+    assert outputs(again)["restored"] == ["make", "refine"]
+    assert [times(keep, step) for step in ("make", "refine", "ship")] == [1, 1, 2]
