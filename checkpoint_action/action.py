@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.runner.tracked import tracked_files
 from checkpoint_action.store.github_cache import GithubCacheStore
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.cache import Cache
@@ -74,6 +76,8 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
 def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
     job = _job(inputs)
+    if inputs.scope == "content":
+        job = _with_tracked_inputs(job)
     steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
     check_shells(job.steps, steps_env)
     slug = job_slug(job.name, inputs.identity)
@@ -124,6 +128,17 @@ def _job(inputs: ActionInputs) -> Job:
         )
     path = inputs.base / name
     return load_job(read_job_file(path, name), name, inputs.defaults)
+
+
+def _with_tracked_inputs(job: Job) -> Job:
+    """Where a checkpoint may serve another commit, all tracked files count for a step that does not say what it reads.
+
+    :raises UsageError: git cannot tell them.
+    """
+    steps = tuple(replace(step, tracked_inputs=True) if step.inputs is None else step for step in job.steps)
+    if any(step.tracked_inputs for step in steps):
+        tracked_files(job.root)
+    return replace(job, steps=steps)
 
 
 def _state_folder(inputs: ActionInputs, slug: str) -> Path:

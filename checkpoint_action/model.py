@@ -106,6 +106,7 @@ class Step:
     :param env: declared variables; they count in the fingerprint.
     :param pass_env: names of outside variables that count too.
     :param inputs: globs below ``cwd`` whose content counts; none declared is ``None``.
+    :param tracked_inputs: whether all files that git tracks below the job's root count, as they are.
     :param outputs: paths and globs below ``cwd``, :data:`AUTO`, or nothing.
     :param needs: ids of steps whose results count.
     :param timeout: seconds a try may take.
@@ -119,6 +120,7 @@ class Step:
     env: Mapping[str, str] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
     inputs: tuple[str, ...] | None = None
+    tracked_inputs: bool = False
     outputs: tuple[str, ...] | Literal["auto"] = ()
     needs: tuple[str, ...] = ()
     timeout: float | None = None

@@ -96,7 +96,7 @@ def read_job_file(path: Path, source: str) -> str:
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        before = raw[: error.start].decode("utf-8-sig")
+        before = error.object[: error.start].decode("utf-8")  # without a byte order mark
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         message = "the job file is not UTF-8; save it as UTF-8"
         raise JobFileError(message, source=source, line=line, column=column) from None

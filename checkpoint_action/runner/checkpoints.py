@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import BundleError, StoreError
 from checkpoint_action.model import AUTO, ArchiveRef, Layer, Status
-from checkpoint_action.runner.scan import difference
+from checkpoint_action.runner.scan import Scan, difference
 from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.bundle import pack_layer, read_header, unpack_layer, write_archive
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from checkpoint_action.model import Entry, Record, Step
+    from checkpoint_action.model import Record, Step
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.runner.scan import Workspace
@@ -83,7 +83,8 @@ class Checkpoints:
         self._closed = False
         self._sequence = 0
         self._archives: dict[str, Path] = {}
-        self._before: dict[str, Entry] | None = None
+        self._before: Scan | None = None
+        self._unseen: set[str] = set()
         self._worker = threading.Thread(target=self._upload_all, name="upload-checkpoints", daemon=True)
         self._worker.start()
 
@@ -160,9 +161,11 @@ class Checkpoints:
 
         :param declared: what it declared and left, where it declared anything.
         """
-        before = self._before or {}
+        before = Scan() if self._before is None else self._before
+        self._unseen = set()
         if step.outputs == AUTO:
             self._before = self._workspace.scan(digests)
+            self._unseen = self._before.closed - before.closed
             return difference(before, self._before)
         self._before = None
         known = {entry.path: before[entry.path].content for entry in declared.entries if entry.path in before}
@@ -179,11 +182,15 @@ class Checkpoints:
         name = f"{self._sequence:06d}-{record.step}"
         file = self._folder / f"{name}.layer"
         try:
+            if self._unseen:
+                raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
             pack_layer(self._workspace.root, name, record.layer, file)
         except (BundleError, OSError) as error:
             if self._required:
                 raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
             self._warn(f"step '{record.step}' is done but not kept for other machines: {error}")
+            with self._lock:
+                self._records.pop(record.step, None)  # what another machine kept of it is not what it left now
             return
         with self._lock:
             self._waiting.append(_Packed(record, name, file))

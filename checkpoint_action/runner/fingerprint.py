@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Reason
 from checkpoint_action.runner.hashing import text_digest
-from checkpoint_action.runner.outputs import expand
+from checkpoint_action.runner.outputs import expand, name_in
 from checkpoint_action.runner.scan import entry_of
+from checkpoint_action.runner.tracked import tracked_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,11 +47,17 @@ def fingerprint_parts(
     if step.inputs is not None:
         paths, missing = expand(step.inputs, step.cwd)
         for path in paths:
-            entry = entry_of(path, path, digests)
+            part = f"input {name_in(root, path)}"
+            try:
+                entry = entry_of(path, path, digests)
+            except OSError:
+                parts[part] = "cannot be read"
+                continue
             if entry is not None and entry.type != "dir":
-                name = path.removeprefix(f"{root}/")
-                parts[f"input {name}"] = f"{entry.mode:04o} {entry.content}"
+                parts[part] = f"{entry.mode:04o} {entry.content}"
         parts.update((f"input {pattern}", "missing") for pattern in missing)
+    if step.tracked_inputs:
+        parts["input files that git tracks"] = tracked_digest(root, digests)
     for name, result in needs.items():
         parts[f"needs {name}"] = result
     return parts

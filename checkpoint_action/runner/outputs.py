@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Entry, Layer, Reason
 from checkpoint_action.runner.globs import has_magic, matcher, static_prefix
-from checkpoint_action.runner.scan import entry_of, walk
+from checkpoint_action.runner.scan import UNREADABLE, entry_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -123,12 +123,17 @@ def verify(
     """
     for path in paths:
         entry = wanted[path]
-        present = entry_of(locate(root, path), path, digests)
+        try:
+            present = entry_of(locate(root, path), path, digests)
+        except OSError as error:
+            return Reason.OUTPUT_CHANGED, f"{path}: {error.strerror}"
         if entry is None:
             if present is not None:
                 return Reason.OUTPUT_CHANGED, f"{path}: removed → there"
         elif present is None:
             return Reason.OUTPUT_MISSING, path
+        elif present.content == UNREADABLE:
+            return Reason.OUTPUT_CHANGED, f"{path}: cannot be read"
         elif present.content != entry.content:
             return Reason.OUTPUT_CHANGED, f"{path}: {_short(entry)} → {_short(present)}"
         elif sys.platform != "win32" and entry.type != "link" and (present.mode ^ entry.mode) & KEPT_MODE:

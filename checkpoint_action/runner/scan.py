@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.globs import Excludes
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["UNREADABLE", "Workspace", "difference", "entry_of", "walk"]
+__all__ = ["UNREADABLE", "Scan", "Workspace", "difference", "entry_of", "walk"]
 
 UNREADABLE = ""
 """Stands for the digest of a file that we may not read."""
@@ -28,6 +28,7 @@ def entry_of(path: str, name: str, digests: ContentDigests) -> Entry | None:
     :param path: where it is.
     :param name: what the entry calls it.
     :returns: ``None`` where there is nothing, or nothing that can be kept (a socket, a device).
+    :raises OSError: its folder does not let us look.
     """
     try:
         info = os.lstat(path)
@@ -45,17 +46,25 @@ def entry_of(path: str, name: str, digests: ContentDigests) -> Entry | None:
     if stat.S_ISDIR(info.st_mode):
         return Entry(name, "dir", mode, info.st_mtime_ns)
     if stat.S_ISLNK(info.st_mode):
-        return Entry(name, "link", mode, info.st_mtime_ns, target=os.readlink(path))
+        try:
+            return Entry(name, "link", mode, info.st_mtime_ns, target=os.readlink(path))
+        except FileNotFoundError:
+            return None
     return None
 
 
 def walk(
-    folder: str, prefix: str, skip: Excludes | None = None, without: frozenset[str] = frozenset()
+    folder: str,
+    prefix: str,
+    skip: Excludes | None = None,
+    without: frozenset[str] = frozenset(),
+    closed: set[str] | None = None,
 ) -> Iterator[str]:
     """Names of all below a folder, folders before what they hold; links are not followed.
 
     :param prefix: what the names begin with, empty or ending in ``/``.
     :param without: names that are left out with all they hold.
+    :param closed: gets the folders that do not let us look, each ending in ``/``.
     """
     stack = [(folder, prefix)]
     while stack:
@@ -63,7 +72,11 @@ def walk(
         try:
             with os.scandir(current) as found:
                 items = sorted(found, key=lambda item: item.name)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            if closed is not None:
+                closed.add(start)
             continue
         below = []
         for item in items:
@@ -75,6 +88,21 @@ def walk(
             if is_folder:
                 below.append((item.path, name + "/"))
         stack.extend(reversed(below))
+
+
+class Scan(dict[str, Entry]):
+    """Everything in a workspace, by path.
+
+    :ivar closed: folders that did not let us look, each ending in ``/``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed: set[str] = set()
+
+    def unseen(self, path: str) -> bool:
+        """Whether a path lies where we could not look."""
+        return any(path.startswith(folder) for folder in self.closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +124,25 @@ class Workspace:
         found = {name for name in walk(str(root), "", excludes) if name.rpartition("/")[2] == ".git"}
         return cls(root, excludes, frozenset({".git"} | found))
 
-    def scan(self, digests: ContentDigests) -> dict[str, Entry]:
-        """Everything in it, by path."""
-        entries = {}
-        for name in walk(str(self.root), "", self.excludes, self.repositories):
-            entry = entry_of(os.path.join(self.root, name), name, digests)
+    def scan(self, digests: ContentDigests) -> Scan:
+        """Everything in it."""
+        found = Scan()
+        for name in walk(str(self.root), "", self.excludes, self.repositories, found.closed):
+            try:
+                entry = entry_of(os.path.join(self.root, name), name, digests)
+            except OSError:
+                found.closed.add(name.rpartition("/")[0] + "/")
+                continue
             if entry is not None:
-                entries[name] = entry
-        return entries
+                found[name] = entry
+        return found
 
 
-def difference(before: dict[str, Entry], after: dict[str, Entry]) -> Layer:
-    """What turns one scan into another. A path whose time alone changed counts as changed, as make sees it so."""
+def difference(before: Scan, after: Scan) -> Layer:
+    """What turns one scan into another. A path whose time alone changed counts as changed, as make sees it so.
+
+    What we can no longer look at does not count as deleted.
+    """
     changed = []
     known = {}
     for path, entry in after.items():
@@ -117,6 +152,6 @@ def difference(before: dict[str, Entry], after: dict[str, Entry]) -> Layer:
         changed.append(entry)
         if old is not None:
             known[path] = old.content
-    deleted = [path for path in before if path not in after]
+    deleted = [path for path in before if path not in after and not after.unseen(path)]
     known.update((path, before[path].content) for path in deleted)
     return Layer(tuple(sorted(changed, key=lambda entry: entry.path)), tuple(sorted(deleted)), known)

@@ -200,3 +200,17 @@ def test_machine_that_dies_in_a_step_loses_only_that_step(act: Act, keep: Path) 
     assert again.returncode == 0, again.log
     assert outputs(again)["restored"] == ["make", "refine"]
     assert [times(keep, step) for step in ("make", "refine", "ship")] == [1, 1, 2]
+
+
+def test_scope_content_reuses_checkpoints_until_a_tracked_file_changes(act: Act, keep: Path) -> None:
+    workflow = WORKFLOW.replace("        with:\n", "        with:\n          scope: content\n", 1)
+    (keep / "allow").touch()
+    env = {"KEEP": str(keep)}
+    first = act.run(workflow, files=FILES, env=env, run_id=1)
+    assert first.returncode == 0, first.log
+    same = act.run(workflow, files=FILES, env=env, run_id=2)
+    assert same.returncode == 0, same.log
+    assert outputs(same)["ran"] == []
+    changed = act.run(workflow, files={**FILES, "src/a.c": "int main();\n"}, env=env, run_id=3)
+    assert changed.returncode == 0, changed.log
+    assert outputs(changed)["ran"] == ["make", "refine", "ship"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 import string
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoint_action.jobfile.values import (
@@ -83,7 +84,7 @@ def test_any_text_is_a_duration_in_range_or_a_value_error(text: str) -> None:
     try:
         seconds = parse_duration(text)
     except ValueError as error:
-        assert repr(text.strip())[1:-1] in str(error) or text.strip() in str(error)  # noqa: PT017  # one of two ends
+        assert "is not a duration" in str(error)  # noqa: PT017  # one of two ends
     else:
         assert math.isfinite(seconds)
         assert 0 <= seconds <= TEN_YEARS
@@ -130,8 +131,10 @@ def test_a_name_is_exactly_what_the_rule_says(text: str) -> None:
     assert is_name(text) == said
 
 
-@given(st.text(alphabet=NAME_REST, max_size=99).flatmap(lambda rest: st.sampled_from(NAME_START).map(lambda c: c + rest)))
-def test_a_text_that_is_a_name_is_nearly_kept_as_a_folder_name(name: str) -> None:
+@given(
+    st.text(alphabet=NAME_REST, max_size=99).flatmap(lambda rest: st.sampled_from(NAME_START).map(lambda c: c + rest))
+)
+def test_a_folder_with_a_valid_name_gives_its_name_but_for_dashes_at_its_end(name: str) -> None:
     assert is_name(name)
     assert name_from(name, "job") == name.rstrip("-")
 
@@ -199,14 +202,12 @@ def test_a_misspelt_shell_gets_the_nearest_one() -> None:
         parse_shell("bsh")
 
 
-@given(st.text(alphabet="ab '\"\\{}0", max_size=20))
-def test_a_shell_that_is_taken_can_be_cut_into_words(text: str) -> None:
-    import shlex  # noqa: PLC0415  # the judge of this test alone
-
+@given(st.text(alphabet="ab '\"\\", max_size=20), st.text(alphabet="ab '\"\\", max_size=20))
+def test_a_shell_that_is_taken_can_be_cut_into_words(before: str, after: str) -> None:
+    text = f"{before}{{0}}{after}"
     try:
         parse_shell(text)
     except ValueError:
-        assume("{0}" in text)
         with pytest.raises(ValueError, match=r"quotation|escaped"):
             shlex.split(text)
     else:

@@ -1,0 +1,1 @@
+"""The core: what decides, runs, records and keeps steps."""

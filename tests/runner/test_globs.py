@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checkpoint_action.runner.globs import Excludes, has_magic, matcher, static_prefix
 
-calm = settings(max_examples=300, deadline=None)
+calm = settings(max_examples=120, deadline=None)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def test_a_path_without_magic_matches_itself_only(name: str) -> None:
     assert not matcher(name).match(f"x/{name}")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.text("a-[]!^&|~\\*?z+", max_size=10))
 def test_any_text_is_a_pattern_without_a_warning(text: str) -> None:
     with warnings.catch_warnings():

@@ -1,0 +1,48 @@
+"""The files that git tracks, as they are in the work tree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import UsageError
+from checkpoint_action.runner.outputs import locate
+from checkpoint_action.runner.scan import entry_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from checkpoint_action.runner.hashing import ContentDigests
+
+__all__ = ["tracked_digest", "tracked_files"]
+
+
+def tracked_files(root: Path) -> list[str]:
+    """Names of all files that git tracks below a folder, those of submodules too.
+
+    :raises UsageError: the folder is in no git checkout, or there is no git.
+    """
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--recurse-submodules"]
+    try:
+        done = subprocess.run(command, cwd=root, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    except FileNotFoundError:
+        raise UsageError("git is not on PATH; list the inputs of every step instead") from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise UsageError(f"git cannot list the files of {root} ({said[-1]}); list the inputs of every step") from None
+    return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
+
+
+def tracked_digest(root: Path, digests: ContentDigests) -> str:
+    """Digest over path, mode and content of every tracked file; one that is missing counts as missing.
+
+    :raises UsageError: as :func:`tracked_files`.
+    """
+    rows = []
+    for name in tracked_files(root):
+        entry = entry_of(locate(root, name), name, digests)
+        rows.append([name, entry.mode & 0o777, entry.content] if entry is not None else [name])
+    return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()

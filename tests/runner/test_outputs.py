@@ -1,0 +1,216 @@
+"""What a step declares to leave: found, recorded, and looked at again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checkpoint_action.model import Entry, Layer, Reason
+from checkpoint_action.runner.hashing import ContentDigests, text_digest
+from checkpoint_action.runner.outputs import MissingOutputError, collect, expand, name_in, result_of, verify
+from tests.runner.jobs import as_nobody
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
+
+
+def make(root: Path, *paths: str) -> None:
+    """Files with their own path as content; what ends in a slash is a folder."""
+    for path in paths:
+        whole = root / path
+        (whole if path.endswith("/") else whole.parent).mkdir(parents=True, exist_ok=True)
+        if not path.endswith("/"):
+            whole.write_text(path)
+
+
+def names(patterns: Sequence[str], cwd: Path) -> list[str]:
+    return [os.path.relpath(path, cwd) for path in expand(patterns, cwd)[0]]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "found", "missing"),
+    [
+        (["a.txt"], ["a.txt"], []),
+        (["dist"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py"], []),
+        (["dist/"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py"], []),
+        (["empty/"], ["empty"], []),
+        (["a.txt/"], [], ["a.txt/"]),
+        (["*.txt"], ["a.txt"], []),
+        (["d*/"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py"], []),
+        (["**/*.o"], ["dist/deep/b.o"], []),
+        (["dist/*"], ["dist/deep", "dist/deep/b.o", "dist/x.py"], []),
+        (["dist", "!dist/deep"], ["dist", "dist/x.py"], []),
+        (["dist", "!**/*.o"], ["dist", "dist/deep", "dist/x.py"], []),
+        (["!dist/x.py", "dist/x.py"], ["dist/x.py"], []),
+        (["none", "a.txt", "*.none"], ["a.txt"], ["none", "*.none"]),
+        (["./a.txt", "a.txt", "dist/../a.txt"], ["a.txt"], []),
+        (["./dist/*.py"], ["dist/x.py"], []),
+        (["dangling"], ["dangling"], []),
+        (["to-dist"], ["to-dist"], []),
+        (["to-dist/"], ["to-dist"], []),
+        (["empty/**"], [], ["empty/**"]),
+    ],
+)
+def test_patterns_name_files_folders_and_what_folders_hold(
+    tmp_path: Path, patterns: list[str], found: list[str], missing: list[str]
+) -> None:
+    make(tmp_path, "a.txt", "dist/x.py", "dist/deep/b.o", "empty/", "src/y.py")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "to-dist").symlink_to("dist")
+    assert names(patterns, tmp_path) == found
+    assert expand(patterns, tmp_path)[1] == missing
+
+
+def test_folders_of_odd_names_are_taken_as_they_are(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"d\xff\n [x]")
+    make(tmp_path, f"{odd}/f")
+    assert names(["d*"], tmp_path) == [odd, f"{odd}/f"]
+
+
+def test_absolute_patterns_and_those_above_the_folder_work(tmp_path: Path) -> None:
+    make(tmp_path, "work/", "out/a.o", "out/b.txt")
+    cwd = tmp_path / "work"
+    assert names([f"{tmp_path}/out/*.o"], cwd) == ["../out/a.o"]
+    assert names(["../out/*.txt"], cwd) == ["../out/b.txt"]
+
+
+def test_names_are_relative_to_the_workspace_where_they_lie_in_it(tmp_path: Path) -> None:
+    assert name_in(tmp_path, f"{tmp_path}/a/./b") == "a/b"
+    assert name_in(tmp_path, f"{tmp_path}-other/a") == f"{tmp_path}-other/a"
+
+
+def test_outputs_are_recorded_with_type_mode_time_and_content(tmp_path: Path) -> None:
+    make(tmp_path, "sub/out/f", "sub/out/empty/")
+    (tmp_path / "sub/out/f").chmod(0o755)
+    (tmp_path / "sub/out/l").symlink_to("nowhere")
+    os.utime(tmp_path / "sub/out/f", ns=(1, 1_700_000_000_000_000_001))
+    layer = collect(["out"], tmp_path / "sub", tmp_path, ContentDigests())
+    assert [entry.path for entry in layer.entries] == ["sub/out", "sub/out/empty", "sub/out/f", "sub/out/l"]
+    assert layer.entries[2] == Entry(
+        "sub/out/f", "file", 0o755, 1_700_000_000_000_000_001, len("sub/out/f"), text_digest("sub/out/f")
+    )
+    assert layer.entries[3].target == "nowhere"
+    assert layer.deleted == ()
+    assert layer.before == {}
+
+
+def test_a_declared_output_that_is_not_there_is_named(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt")
+    with pytest.raises(MissingOutputError, match=r"without its declared output b\.txt, \*\.o$"):
+        collect(["a.txt", "b.txt", "*.o"], tmp_path, tmp_path, ContentDigests())
+
+
+def left(root: Path) -> Layer:
+    make(root, "d/f", "d/empty/")
+    (root / "l").symlink_to("d")
+    return collect(["d", "l"], root, root, ContentDigests())
+
+
+def look(root: Path, layer: Layer) -> tuple[Reason, str] | None:
+    wanted = {entry.path: entry for entry in layer.entries}
+    return verify(list(wanted), wanted, root, ContentDigests())
+
+
+def test_outputs_that_are_as_they_were_verify(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    os.utime(tmp_path / "d/f", ns=(1, 1))  # a time is no part of a result
+    assert look(tmp_path, layer) is None
+
+
+def test_an_output_that_is_gone_is_named(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    (tmp_path / "d/f").unlink()
+    assert look(tmp_path, layer) == (Reason.OUTPUT_MISSING, "d/f")
+
+
+def test_an_empty_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    (tmp_path / "d/empty").rmdir()
+    assert look(tmp_path, layer) == (Reason.OUTPUT_MISSING, "d/empty")
+
+
+def test_one_more_byte_is_a_change(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    with (tmp_path / "d/f").open("a") as file:
+        file.write("x")
+    reason, detail = look(tmp_path, layer) or (None, "")
+    assert reason is Reason.OUTPUT_CHANGED
+    assert detail == f"d/f: sha256 {text_digest('d/f')[:12]} → sha256 {text_digest('d/fx')[:12]}"
+
+
+def test_another_mode_type_or_link_target_is_a_change(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    (tmp_path / "d/f").chmod(0o600)
+    assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "d/f: mode 0644 → 0600")
+    (tmp_path / "d/f").chmod(0o644)
+    (tmp_path / "l").unlink()
+    (tmp_path / "l").symlink_to("elsewhere")
+    assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "l: link:d → link:elsewhere")
+    (tmp_path / "l").unlink()
+    (tmp_path / "l").mkdir()
+    assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "l: link:d → dir")
+
+
+def test_set_id_and_sticky_bits_are_no_part_of_a_result(tmp_path: Path) -> None:
+    layer = left(tmp_path)
+    (tmp_path / "d/f").chmod(0o6644)
+    (tmp_path / "d").chmod(0o1755)
+    assert look(tmp_path, layer) is None
+    assert result_of(collect(["d", "l"], tmp_path, tmp_path, ContentDigests())) == result_of(layer)
+
+
+def test_what_should_be_gone_and_is_there_is_a_change(tmp_path: Path) -> None:
+    make(tmp_path, "f")
+    found = verify(["f"], {"f": None}, tmp_path, ContentDigests())
+    assert found == (Reason.OUTPUT_CHANGED, "f: removed → there")
+    assert verify(["g"], {"g": None}, tmp_path, ContentDigests()) is None
+
+
+def test_an_output_that_cannot_be_read_is_not_trusted(tmp_path: Path) -> None:
+    make(tmp_path, "d/f")
+    with as_nobody(tmp_path):
+        (tmp_path / "d/f").chmod(0)
+        layer = collect(["d"], tmp_path, tmp_path, ContentDigests())
+        assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "d/f: cannot be read")
+
+
+def test_an_output_in_a_folder_that_is_closed_is_not_trusted(tmp_path: Path) -> None:
+    make(tmp_path, "d/e/f")
+    layer = collect(["d/e/f"], tmp_path, tmp_path, ContentDigests())
+    with as_nobody(tmp_path):
+        (tmp_path / "d").chmod(0)
+        assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "d/e/f: Permission denied")
+
+
+BASE = Entry("f", "file", 0o644, 7, 1, text_digest("a"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BASE, path="g"),
+        replace(BASE, mode=0o755),
+        replace(BASE, sha256=text_digest("b")),
+        Entry("f", "dir", 0o644, 7),
+        Entry("f", "link", 0o644, 7, target="a"),
+        Entry("f", "link", 0o644, 7, target="b"),
+    ],
+)
+def test_a_result_is_path_type_mode_and_content(other: Entry) -> None:
+    assert result_of(Layer((BASE,))) != result_of(Layer((other,)))
+
+
+def test_a_result_is_no_time_and_nothing_that_was_before() -> None:
+    same = Layer((replace(BASE, mtime_ns=8),), before={"f": "x"})
+    assert result_of(Layer((BASE,))) == result_of(same)
+
+
+def test_what_was_deleted_is_part_of_a_result() -> None:
+    assert result_of(Layer((BASE,))) != result_of(Layer((BASE,), deleted=("g",)))

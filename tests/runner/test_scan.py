@@ -1,0 +1,178 @@
+"""What a workspace holds, and what a step changed in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checkpoint_action.model import Entry, Layer
+from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.hashing import ContentDigests, text_digest
+from checkpoint_action.runner.scan import Workspace, difference, entry_of, walk
+from tests.runner.jobs import as_nobody
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
+
+
+def scan(root: Path, *exclude: str) -> dict[str, Entry]:
+    return Workspace.at(root, Excludes(exclude)).scan(ContentDigests())
+
+
+def test_files_folders_and_links_are_told_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir(mode=0o750)
+    (tmp_path / "d" / "f").write_text("text")
+    (tmp_path / "d" / "f").chmod(0o4751)
+    os.utime(tmp_path / "d" / "f", ns=(5, 1_700_000_000_123_456_789))
+    (tmp_path / "l").symlink_to("nowhere")
+    (tmp_path / "to-folder").symlink_to("d")
+    found = scan(tmp_path)
+    assert list(found) == ["d", "l", "to-folder", "d/f"]
+    assert found["d/f"] == Entry("d/f", "file", 0o4751, 1_700_000_000_123_456_789, 4, text_digest("text"))
+    assert (found["d"].type, found["d"].mode) == ("dir", 0o750)
+    assert (found["l"].type, found["l"].target) == ("link", "nowhere")
+    assert (found["to-folder"].type, found["to-folder"].target) == ("link", "d")
+
+
+def test_odd_names_keep_their_bytes(tmp_path: Path) -> None:
+    names = [b"a\nb", b"-rf", b" ", b"\xff\xfe", "stra\u00dfe".encode(), b"a\\b", b"x:y"]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_bytes(name)
+    assert {os.fsencode(path) for path in scan(tmp_path)} == set(names)
+
+
+def test_sockets_and_pipes_are_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        assert scan(tmp_path) == {}
+
+
+def test_a_path_that_is_not_there_has_no_entry(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    assert entry_of(str(tmp_path / "x"), "x", ContentDigests()) is None
+    assert entry_of(str(tmp_path / "f" / "x"), "f/x", ContentDigests()) is None
+
+
+def test_folders_come_before_what_they_hold(tmp_path: Path) -> None:
+    for folder in ("b/c/d", "a/x", "b/a"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "f").write_text("")
+    seen: set[str] = set()
+    for path in walk(str(tmp_path), ""):
+        assert path.rpartition("/")[0] in {"", *seen}
+        seen.add(path)
+    assert len(seen) == 9
+
+
+def test_excluded_folders_are_not_entered_and_taken_back_files_stay(tmp_path: Path) -> None:
+    (tmp_path / "cache" / "deep").mkdir(parents=True)
+    (tmp_path / "cache" / "deep" / "keep.o").write_text("")
+    (tmp_path / "a.o").write_text("")
+    (tmp_path / "keep.o").write_text("")
+    assert list(scan(tmp_path, "cache/", "*.o", "!keep.o")) == ["keep.o"]
+
+
+def test_repositories_of_the_checkout_are_left_out_and_later_ones_kept(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".git").write_text("gitdir: ../.git/modules/sub")
+    workspace = Workspace.at(tmp_path, Excludes(()))
+    (tmp_path / "new" / ".git").mkdir(parents=True)
+    (tmp_path / "new" / ".git" / "HEAD").write_text("")
+    assert list(workspace.scan(ContentDigests())) == ["new", "sub", "new/.git", "new/.git/HEAD"]
+
+
+def test_a_repository_made_at_the_top_by_a_step_is_left_out(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path, Excludes(()))
+    (tmp_path / ".git").mkdir()
+    assert workspace.scan(ContentDigests()) == {}
+
+
+def test_the_difference_of_two_scans(tmp_path: Path) -> None:
+    for name in ("same", "edited", "touched", "gone", "mode"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "was-file").write_text("x")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "f").write_text("f")
+    before = scan(tmp_path)
+    (tmp_path / "edited").write_text("new")
+    os.utime(tmp_path / "touched", ns=(1, 1))
+    (tmp_path / "gone").unlink()
+    (tmp_path / "mode").chmod(0o600)
+    (tmp_path / "was-file").unlink()
+    (tmp_path / "was-file").mkdir()
+    (tmp_path / "old" / "f").unlink()
+    (tmp_path / "old").rmdir()
+    (tmp_path / "added").symlink_to("x")
+    layer = difference(before, scan(tmp_path))
+    assert [entry.path for entry in layer.entries] == ["added", "edited", "mode", "touched", "was-file"]
+    assert layer.deleted == ("gone", "old", "old/f")
+    assert layer.before == {
+        "edited": text_digest("edited"),
+        "mode": text_digest("mode"),
+        "touched": text_digest("touched"),
+        "was-file": text_digest("x"),
+        "gone": text_digest("gone"),
+        "old": "dir",
+        "old/f": text_digest("f"),
+    }
+
+
+def test_nothing_changed_is_an_empty_layer(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    assert difference(scan(tmp_path), scan(tmp_path)) == Layer()
+
+
+def test_a_folder_that_cannot_be_entered_stops_no_scan(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "f").write_text("")
+    (tmp_path / "listed").mkdir()
+    (tmp_path / "listed" / "f").write_text("")
+    (tmp_path / "f").write_text("")
+    with as_nobody(tmp_path):
+        (tmp_path / "closed").chmod(0)
+        (tmp_path / "listed").chmod(0o600)
+        found = scan(tmp_path)
+    assert {"closed", "f", "listed"} <= set(found)
+
+
+def test_what_a_step_made_unreadable_does_not_count_as_deleted(tmp_path: Path) -> None:
+    for folder in ("closed", "listed"):
+        (tmp_path / folder / "deep").mkdir(parents=True)
+        (tmp_path / folder / "deep" / "f").write_text("")
+    with as_nobody(tmp_path):
+        before = scan(tmp_path)
+        (tmp_path / "closed").chmod(0)
+        (tmp_path / "listed").chmod(0o600)
+        layer = difference(before, scan(tmp_path))
+    assert layer.deleted == ()
+    assert {entry.path for entry in layer.entries} >= {"closed", "listed"}
+
+
+def test_a_file_that_cannot_be_read_is_there_without_a_digest(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("secret")
+    with as_nobody(tmp_path):
+        (tmp_path / "f").chmod(0)
+        assert scan(tmp_path)["f"].sha256 == ""
+
+
+def test_a_path_longer_than_the_system_takes_stops_no_scan(tmp_path: Path) -> None:
+    here = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        for _ in range(25):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+        with open("f", "w"):
+            pass
+    finally:
+        os.chdir(here)
+    assert "d" * 200 in scan(tmp_path)
