@@ -21,6 +21,7 @@ from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.engine import Engine, RunOptions
 from checkpoint_action.runner.events import RunEnded, StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.guardian import Guardian
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.runner.lock import JobLock
@@ -88,6 +89,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     lock.acquire()
     archives = Path(tempfile.mkdtemp(prefix="archives-", dir=folder))
     stop = StopRequest()
+    guardian = Guardian()
     try:
         with stop_on_signals(stop):
             store = _store(inputs, env, runtime, listen)
@@ -97,6 +99,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 journal.merge(checkpoints.learn())
             journal.open()
             adopt_orphans()
+            guardian.start()
             engine = Engine(
                 job,
                 journal,
@@ -106,12 +109,14 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 stop=stop,
                 options=RunOptions(forced=inputs.force, grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP),
                 checkpoints=checkpoints,
+                guardian=guardian,
             )
             ended = engine.run()
             journal.close()
         _set_outputs(env, ended)
         return ended.exit_code
     finally:
+        guardian.stop()
         shutil.rmtree(archives, ignore_errors=True)
         lock.release()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import nearest, parse_duration
+from checkpoint_action.jobfile.values import nearest, parse_duration, parse_endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ VERBS = {
     "plan": "say what a run would do, and why",
     "status": "show what is recorded of each step",
     "reset": "forget what is recorded",
+    "logs": "print the output of a step's last try (logs ID, with --follow as it comes)",
 }
 
 _EPILOG = """\
@@ -40,6 +41,14 @@ def _duration(text: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _endpoint(text: str) -> str:
+    try:
+        parse_endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _count(least: int) -> type:
@@ -73,7 +82,11 @@ def _parser() -> _Parser:
         "--step-artifact", metavar="ID:PATH", action="append", default=[], help="a file the step must leave"
     )
     job.add_argument("--step-log", metavar="ID:PATH", action="append", default=[], help="file for the step's output")
-    job.add_argument("--logs-dir", metavar="DIR", help="folder for a log of each step")
+    job.add_argument("--logs-dir", metavar="DIR", help="folder for a log of each step (default: beside the state)")
+    job.add_argument("--no-logs", action="store_true", help="keep no logs but those that are asked for")
+    job.add_argument(
+        "-j", "--jobs", metavar="N", type=_count(1), default=1, help="run up to N independent steps at once"
+    )
     limits = parser.add_argument_group("limits and failures")
     limits.add_argument("--timeout", metavar="SECONDS", type=_duration, help="time each try of a step may take")
     limits.add_argument(
@@ -84,6 +97,23 @@ def _parser() -> _Parser:
         "--backoff", metavar="SECONDS", type=_duration, help="wait before the first extra try (1), doubled for each"
     )
     limits.add_argument("--backoff-max", metavar="SECONDS", type=_duration, help="longest such wait (1h)")
+    limits.add_argument("--jitter", action="store_true", help="draw each wait between nothing and its full length")
+    limits.add_argument(
+        "--retry-on", metavar="LIST", help="what is tried again: error, timeout, exit codes (error,timeout)"
+    )
+    limits.add_argument(
+        "--wait-online", metavar="HOST:PORT", type=_endpoint, help="before another try, wait until this answers"
+    )
+    limits.add_argument("--idle-timeout", metavar="SECONDS", type=_duration, help="time a step may go without output")
+    limits.add_argument(
+        "--budget", metavar="DURATION", type=_duration, help="stop before this much time has passed; exit code 75"
+    )
+    limits.add_argument(
+        "--on-hangup",
+        choices=("stop", "continue"),
+        default="stop",
+        help="when the terminal goes away (a dropped SSH session): stop and save, or go on",
+    )
     limits.add_argument("--continue-on-error", action="store_true", help="go on after a step has failed")
     limits.add_argument(
         "--max-failures", metavar="N", type=_count(1), help="with --continue-on-error: stop after N failures"
@@ -107,6 +137,7 @@ def _parser() -> _Parser:
     state.add_argument(
         "-q", "--quiet", action="store_true", help="only say what went wrong; output of steps only to their logs"
     )
+    state.add_argument("--no-pty", action="store_true", help="steps see a pipe instead of a terminal")
     parser.add_argument("--version", action="version", version=f"checkpoint-run {__version__}")
     return parser
 
@@ -123,6 +154,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         if verb not in VERBS:
             raise UsageError(f"unknown verb '{verb}'{nearest(verb, VERBS)}; valid are {', '.join(VERBS)}")
     parser = _parser()
+    if verb == "logs":
+        parser.add_argument("id")
+        parser.add_argument("--follow", action="store_true")
     options, rest = parser.parse_known_args(words)
     if rest:
         flags = [flag for action in parser._actions for flag in action.option_strings]  # noqa: SLF001  # the list of flags

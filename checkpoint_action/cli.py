@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +13,9 @@ from checkpoint_action import __version__
 from checkpoint_action.arguments import parse_arguments
 from checkpoint_action.errors import CheckpointError, StateError, StateWriteError, UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from
-from checkpoint_action.model import SYSTEM_SHELL, Job
-from checkpoint_action.report.terminal import REMINDER, say
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, log_name, name_from, nearest
+from checkpoint_action.model import SYSTEM_SHELL, Job, Status
+from checkpoint_action.report.terminal import say
 from checkpoint_action.runner.journal import Journal, StatePaths, forget, load
 from checkpoint_action.runner.lock import JobLock
 
@@ -55,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
         options = parse_arguments(argv)
         if options.directory:
             _go_to(options.directory)
-        return {"run": _run, "plan": _plan, "status": _status, "reset": _reset}[options.verb](options)
+        return _VERBS[options.verb](options)
     except CheckpointError as error:
         say(sys.stderr, f"checkpoint-run: error: {error}")
         return error.exit_code
@@ -144,10 +146,14 @@ def _job(options: argparse.Namespace) -> Job:
         backoff_max=options.backoff_max,
         continue_on_error=True if options.continue_on_error else None,
         max_failures=options.max_failures,
+        jitter=options.jitter,
+        retry_on=options.retry_on,
+        idle_timeout=options.idle_timeout,
+        wait_online=options.wait_online,
+        budget=options.budget,
         base=cwd,
     )
-    job = apply_overrides(job, overrides)
-    return Job(_name(options, job.name), job.root, job.steps, job.secrets, job.continue_on_error, job.max_failures)
+    return replace(apply_overrides(job, overrides), name=_name(options, job.name))
 
 
 def _name(options: argparse.Namespace, default: str) -> str:
@@ -217,6 +223,33 @@ def _reset(options: argparse.Namespace) -> int:
     return 0
 
 
+def _logs(options: argparse.Namespace) -> int:
+    from checkpoint_action.report.follow import follow_log  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415
+
+    name, steps = _named_job(options)
+    paths = _paths(options, name)
+    records = load(paths).records
+    record = records.get(options.id)
+    if record is None:
+        raise UsageError(f"nothing is recorded of a step '{options.id}'{nearest(options.id, [*steps, *records])}")
+    if not record.log:
+        raise UsageError(f"step '{options.id}' has no log; it ran with --no-logs")
+
+    def running() -> bool:
+        now = load(paths).records.get(options.id)
+        return options.follow and now is not None and now.status is Status.RUNNING and JobLock(paths.lock).held()
+
+    path = Path(record.log)
+    if not path.exists():  # it was named from another folder
+        path = paths.logs / log_name(options.id)
+    try:
+        follow_log(path, StepOutput(1, shared=False).write, running)
+    except OSError as error:
+        raise UsageError(f"cannot read the log {record.log}: {error.strerror}") from None
+    return 0
+
+
 def _wait(options: argparse.Namespace) -> float | None:
     return None if options.wait_lock < 0 else float(options.wait_lock)
 
@@ -227,13 +260,7 @@ def _warn(warnings: Sequence[str]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.terminal import StepOutput, TerminalReport, same_place  # noqa: PLC0415
-    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
-    from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
-    from checkpoint_action.runner.shells import check_shells  # noqa: PLC0415
-    from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
-    from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
+    from checkpoint_action.runner.shells import check_shells  # noqa: PLC0415  # only what the verb needs
 
     job = _job(options)
     check_shells(job.steps, os.environ)
@@ -253,27 +280,61 @@ def _run(options: argparse.Namespace) -> int:
             loaded = load(paths)
         journal = Journal(paths, loaded)
         journal.open()
-        # With --json the events have stdout to themselves.
-        target = 2 if options.json else 1
-        output = StepOutput(target, shared=same_place(1, 2) or target == 2)
-        report = TerminalReport(sys.stderr, output, quiet=options.quiet)
-        listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
-        if options.json and not options.quiet:
-            say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
-        stop = StopRequest()
-        adopt_orphans()
-        engine = Engine(
-            job,
-            journal,
-            dict(os.environ),
-            listener=listen,
-            write=(lambda _data: None) if options.quiet else output.write,
-            stop=stop,
-            options=RunOptions(forced=options.force),
-        )
-        with stop_on_signals(stop):
-            ended = engine.run()
-            journal.close()
-        return ended.exit_code
+        if not options.no_logs:
+            with suppress(OSError):  # each log that cannot be written says so itself
+                paths.logs.mkdir(mode=0o700, exist_ok=True)
+            job = _with_logs(job, paths.logs.absolute())
+        return _run_locked(options, job, journal)
     finally:
         lock.release()
+
+
+def _with_logs(job: Job, folder: Path) -> Job:
+    steps = (step if step.log else replace(step, log=folder / log_name(step.id)) for step in job.steps)
+    return replace(job, steps=tuple(steps))
+
+
+def _run_locked(options: argparse.Namespace, job: Job, journal: Journal) -> int:
+    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import REMINDER, StepOutput, TerminalReport, same_place  # noqa: PLC0415
+    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
+    from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
+    from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
+    from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
+    from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
+
+    # With --json the events have stdout to themselves.
+    target = 2 if options.json else 1
+    output = StepOutput(target, shared=same_place(1, 2) or target == 2)
+    report = TerminalReport(sys.stderr, output, quiet=options.quiet)
+    listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
+    if options.json and not options.quiet:
+        say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
+    stop = StopRequest()
+    adopt_orphans()
+    guardian = Guardian()
+    guardian.start()
+    engine = Engine(
+        job,
+        journal,
+        dict(os.environ),
+        listener=listen,
+        write=(lambda _data: None) if options.quiet else output.write,
+        stop=stop,
+        options=RunOptions(
+            forced=options.force,
+            jobs=options.jobs,
+            terminal=os.isatty(1) and not options.no_pty and not options.json and sys.platform != "win32",
+        ),
+        guardian=guardian,
+    )
+    try:
+        with stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"):
+            ended = engine.run()
+            journal.close()
+    finally:
+        guardian.stop()
+    return ended.exit_code
+
+
+_VERBS = {"run": _run, "plan": _plan, "status": _status, "reset": _reset, "logs": _logs}

@@ -87,12 +87,14 @@ class Retry:
     :param on: what is retried: ``error`` (any other non-zero end), ``timeout``, or exit codes.
     :param backoff: seconds before the first extra try; doubled for each further one.
     :param backoff_max: seconds a wait never exceeds.
+    :param jitter: whether each wait is drawn between nothing and its full length, so that many do not return at once.
     """
 
     max: int = 0
     on: tuple[Literal["error", "timeout"] | int, ...] = ("error", "timeout")
     backoff: float = 1.0
     backoff_max: float = 3600.0
+    jitter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ class Step:
     :param outputs: paths and globs below ``cwd``, :data:`AUTO`, or nothing.
     :param needs: ids of steps whose results count.
     :param timeout: seconds a try may take.
+    :param idle_timeout: seconds a try may go without output.
+    :param interactive: whether it reads our standard input; else its own is empty.
+    :param leftovers: what becomes of background processes that outlive their shell.
+    :param wait_online: ``HOST:PORT`` that must take a connection before another try.
     :param log: file that gets the output of the last try, beside the terminal.
     """
 
@@ -124,7 +130,11 @@ class Step:
     outputs: tuple[str, ...] | Literal["auto"] = ()
     needs: tuple[str, ...] = ()
     timeout: float | None = None
+    idle_timeout: float | None = None
     retry: Retry = Retry()
+    interactive: bool = False
+    leftovers: Literal["leave", "kill"] = "leave"
+    wait_online: str = ""
     always: bool = False
     log: Path | None = None
 
@@ -136,6 +146,7 @@ class Job:
     :param root: absolute folder that outputs are recorded relative to.
     :param secrets: names of outside variables whose values never reach state, logs or reports.
     :param max_failures: failures after which no further step starts, where failures do not stop the job.
+    :param budget: seconds the run may take before it stops by itself.
     """
 
     name: str
@@ -144,6 +155,7 @@ class Job:
     secrets: tuple[str, ...] = ()
     continue_on_error: bool = False
     max_failures: int | None = None
+    budget: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,18 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, nearest, parse_duration, parse_shell
+from checkpoint_action.jobfile.values import (
+    NAME_RULE,
+    is_name,
+    log_name,
+    nearest,
+    parse_duration,
+    parse_retry_cause,
+    parse_shell,
+)
 from checkpoint_action.model import SYSTEM_SHELL, Job, Step
 
 if TYPE_CHECKING:
@@ -37,6 +45,11 @@ class Overrides:
     retries: int | None = None
     backoff: float | None = None
     backoff_max: float | None = None
+    jitter: bool = False
+    retry_on: str | None = None
+    idle_timeout: float | None = None
+    wait_online: str | None = None
+    budget: float | None = None
     continue_on_error: bool | None = None
     max_failures: int | None = None
     base: Path = field(default_factory=Path)
@@ -114,6 +127,8 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
     changed = replace(job, steps=tuple(steps.values()))
     if overrides.continue_on_error is not None:
         changed = replace(changed, continue_on_error=overrides.continue_on_error)
+    if overrides.budget is not None:
+        changed = replace(changed, budget=overrides.budget)
     if overrides.max_failures is not None:
         changed = replace(changed, max_failures=overrides.max_failures)
     return changed
@@ -133,11 +148,24 @@ def _general(step: Step, overrides: Overrides) -> Step:
         retry = replace(retry, backoff=overrides.backoff)
     if overrides.backoff_max is not None:
         retry = replace(retry, backoff_max=overrides.backoff_max)
+    if overrides.jitter:
+        retry = replace(retry, jitter=True)
+    if overrides.retry_on is not None:
+        retry = replace(retry, on=tuple(_cause(word) for word in overrides.retry_on.split(",")))
     log = step.log
     if log is None and overrides.logs_dir is not None:
-        log = overrides.base / overrides.logs_dir / f"{step.id}.log"
+        log = overrides.base / overrides.logs_dir / log_name(step.id)
     timeout = step.timeout if overrides.timeout is None else overrides.timeout
-    return replace(step, retry=retry, log=log, timeout=timeout)
+    idle_timeout = step.idle_timeout if overrides.idle_timeout is None else overrides.idle_timeout
+    wait_online = step.wait_online if overrides.wait_online is None else overrides.wait_online
+    return replace(step, retry=retry, log=log, timeout=timeout, idle_timeout=idle_timeout, wait_online=wait_online)
+
+
+def _cause(word: str) -> Literal["error", "timeout"] | int:
+    try:
+        return parse_retry_cause(word.strip())
+    except ValueError as error:
+        raise UsageError(f"--retry-on: {error}") from None
 
 
 def _named(flag: str, word: str, second: str, steps: dict[str, Step]) -> tuple[str, str]:

@@ -6,11 +6,19 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import Value, parse
-from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, nearest, parse_retry_cause, parse_shell
+from checkpoint_action.jobfile.values import (
+    NAME_RULE,
+    SHELLS,
+    is_name,
+    nearest,
+    parse_endpoint,
+    parse_retry_cause,
+    parse_shell,
+)
 from checkpoint_action.model import AUTO, Job, Retry, Step
 
 if TYPE_CHECKING:
@@ -27,6 +35,7 @@ JOB_KEYS = (
     "working-directory",
     "continue-on-error",
     "max-failures",
+    "budget",
     "defaults",
     "steps",
 )
@@ -41,11 +50,16 @@ STEP_KEYS = (
     "inputs",
     "outputs",
     "timeout",
+    "idle-timeout",
     "retry",
+    "wait-online",
+    "interactive",
+    "leftovers",
     "always",
 )
-DEFAULTS_KEYS = ("timeout", "retry")
-RETRY_KEYS = ("max", "on", "backoff", "backoff-max")
+DEFAULTS_KEYS = ("timeout", "idle-timeout", "retry", "wait-online")
+RETRY_KEYS = ("max", "on", "backoff", "backoff-max", "jitter")
+LEFTOVERS = ("leave", "kill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,8 @@ class _Scope:
     outputs: tuple[str, ...] | Literal["auto"]
     timeout: float | None
     retry: Retry
+    idle_timeout: float | None = None
+    wait_online: str = ""
     env: dict[str, str] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
 
@@ -132,6 +148,10 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
         given = fields["defaults"].fields(DEFAULTS_KEYS)
         if "timeout" in given:
             scope = replace(scope, timeout=given["timeout"].duration())
+        if "idle-timeout" in given:
+            scope = replace(scope, idle_timeout=given["idle-timeout"].duration())
+        if "wait-online" in given:
+            scope = replace(scope, wait_online=_endpoint(given["wait-online"]))
         if "retry" in given:
             scope = replace(scope, retry=_retry(given["retry"], scope.retry))
     return Job(
@@ -143,6 +163,7 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
             fields["continue-on-error"].boolean() if "continue-on-error" in fields else defaults.continue_on_error
         ),
         max_failures=fields["max-failures"].integer(1) if "max-failures" in fields else defaults.max_failures,
+        budget=fields["budget"].duration() if "budget" in fields else None,
     )
 
 
@@ -237,6 +258,10 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
         outputs=_outputs(fields["outputs"]) if "outputs" in fields else scope.outputs,
         needs=tuple(need.text() for need in needs) if "needs" in fields else default,
         timeout=fields["timeout"].duration() if "timeout" in fields else scope.timeout,
+        idle_timeout=fields["idle-timeout"].duration() if "idle-timeout" in fields else scope.idle_timeout,
+        wait_online=_endpoint(fields["wait-online"]) if "wait-online" in fields else scope.wait_online,
+        interactive=fields["interactive"].boolean() if "interactive" in fields else False,
+        leftovers=_leftovers(fields["leftovers"]) if "leftovers" in fields else "leave",
         retry=_retry(fields["retry"], scope.retry) if "retry" in fields else scope.retry,
         always=fields["always"].boolean() if "always" in fields else False,
     )
@@ -296,6 +321,22 @@ def _outputs(value: Value) -> tuple[str, ...] | Literal["auto"]:
     return _patterns(value)
 
 
+def _endpoint(value: Value) -> str:
+    text = value.text()
+    try:
+        parse_endpoint(text)
+    except ValueError as error:
+        value.fail(f"{value.what}: {error}")
+    return text
+
+
+def _leftovers(value: Value) -> Literal["leave", "kill"]:
+    text = value.text()
+    if text in LEFTOVERS:
+        return cast("Literal['leave', 'kill']", text)
+    value.fail(f"{value.what} must be leave or kill, not '{text}'{nearest(text, LEFTOVERS)}")
+
+
 def _retry(value: Value, base: Retry) -> Retry:
     if value.is_scalar:
         return replace(base, max=value.integer())
@@ -307,6 +348,8 @@ def _retry(value: Value, base: Retry) -> Retry:
         retry = replace(retry, on=tuple(_retry_cause(item) for item in fields["on"].members()))
     if "backoff" in fields:
         retry = replace(retry, backoff=fields["backoff"].duration())
+    if "jitter" in fields:
+        retry = replace(retry, jitter=fields["jitter"].boolean())
     if "backoff-max" in fields:
         retry = replace(retry, backoff_max=fields["backoff-max"].duration())
     return retry

@@ -15,9 +15,11 @@ __all__ = [
     "NAME_RULE",
     "SHELLS",
     "is_name",
+    "log_name",
     "name_from",
     "nearest",
     "parse_duration",
+    "parse_endpoint",
     "parse_retry_cause",
     "parse_shell",
 ]
@@ -101,3 +103,21 @@ def parse_shell(text: str) -> str:
     except ValueError:
         raise ValueError(f"the shell '{text}' has a quotation mark too few or too many") from None
     return text
+
+
+def parse_endpoint(text: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT`` or ``[IPV6]:PORT``.
+
+    :raises ValueError: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"'{text}' is not HOST:PORT, such as example.com:443")
+    return host, int(port)
+
+
+def log_name(step: str) -> str:
+    """A step's log file: its id, away from the names that Windows keeps for devices."""
+    device = re.match(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", step, re.IGNORECASE)
+    return f"_{step}.log" if device else f"{step}.log"

@@ -80,6 +80,7 @@ class JsonReport:
                 "failed": event.failed,
                 "pending": event.pending,
                 "signal": event.signal,
+                "incomplete": event.incomplete,
                 "seconds": event.seconds,
                 "saved": event.saved,
             }

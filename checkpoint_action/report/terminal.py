@@ -135,6 +135,8 @@ class TerminalReport:
         self._line(f"job {event.job}: {totals(event)}")
         if event.exit_code >= 128:
             self._line("stopped; what is done is saved, run the same command again to go on", always=True)
+        elif event.incomplete:
+            self._line("the budget is used up; what is done is saved, run the same command again to go on", always=True)
         elif event.failed:
             names = ", ".join(event.failed)
             self._line(f"failed: {names}; what is done is saved, run the same command again to go on", always=True)

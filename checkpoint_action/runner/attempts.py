@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,11 +44,21 @@ def backoff_delay(retry: Retry, failed: int) -> float:
     """Seconds to wait after the ``failed``-th failed try: ``backoff * 2^(failed-1)``, never above the cap."""
     if retry.backoff <= 0:
         return 0.0
-    # The exponent is cut where the product is far above any cap, so that no number of tries overflows.
-    return min(math.ldexp(retry.backoff, min(failed - 1, 64)), retry.backoff_max)
+    try:
+        return min(math.ldexp(retry.backoff, failed - 1), retry.backoff_max)
+    except OverflowError:
+        return retry.backoff_max
 
 
-def judge(outcome: Outcome, number: int, started: float, timeout: float | None, collect: Callable[[], Layer]) -> Try:
+def judge(
+    outcome: Outcome,
+    number: int,
+    started: float,
+    timeout: float | None,
+    collect: Callable[[], Layer],
+    *,
+    idle_timeout: float | None = None,
+) -> Try:
     """What a finished process means for its step.
 
     :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`.
@@ -62,6 +73,10 @@ def judge(outcome: Outcome, number: int, started: float, timeout: float | None, 
         return ended(Status.FAILED, outcome.notes[0])
     if outcome.end is End.STOPPED:
         return ended(Status.INTERRUPTED, "it was stopped")
+    if outcome.end is End.BUDGET:
+        return ended(Status.INTERRUPTED, "the run's budget was used up")
+    if outcome.end is End.IDLE:
+        return ended(Status.TIMEOUT, f"it gave no output for its {idle_timeout:g} s")
     if outcome.end is End.TIMEOUT:
         return ended(Status.TIMEOUT, f"it took longer than its {timeout:g} s")
     if outcome.signal is not None:
@@ -90,12 +105,14 @@ def run_tries(
     attempt: Callable[[int], Try],
     wait: Callable[[float], bool],
     announce: Callable[[Try, float], None],
+    draw: Callable[[], float] = lambda: int.from_bytes(os.urandom(4), "big") / 2**32,
 ) -> Try:
     """Try until it is done, not to be retried, or the tries are used up; the last try counts.
 
     :param attempt: makes the try of this number.
     :param wait: sleeps for seconds; true when a stop was requested meanwhile.
     :param announce: told of a failed try that another follows, and the wait before it.
+    :param draw: a number from 0 to 1, for jitter.
     """
     number = 1
     while True:
@@ -103,6 +120,8 @@ def run_tries(
         if result.status is Status.DONE or number > retry.max or not _retried(retry, result):
             return result
         delay = backoff_delay(retry, number)
+        if retry.jitter:
+            delay *= draw()
         announce(result, delay)
         if wait(delay):
             return result

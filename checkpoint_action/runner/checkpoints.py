@@ -15,6 +15,7 @@ from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.bundle import pack_layer, read_header, unpack_layer, write_archive
 from checkpoint_action.store.codec import record_from_json, record_to_json
+from checkpoint_action.store.paths import check_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -102,6 +103,8 @@ class Checkpoints:
                 self._warn(f"{self._store.name}: {found.key} is another job's; not used")
                 return {}
             records = {step: record_from_json(value) for step, value in header["records"].items()}
+            for record in records.values():
+                check_layer(record.layer)
         except BundleError as error:
             self._warn(f"{self._store.name}: the checkpoint is not usable ({error}); starting afresh")
             return {}
@@ -182,9 +185,7 @@ class Checkpoints:
         name = f"{self._sequence:06d}-{record.step}"
         file = self._folder / f"{name}.layer"
         try:
-            if self._unseen:
-                raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
-            pack_layer(self._workspace.root, name, record.layer, file)
+            self._pack(record, name, file)
         except (BundleError, OSError) as error:
             if self._required:
                 raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
@@ -195,6 +196,11 @@ class Checkpoints:
         with self._lock:
             self._waiting.append(_Packed(record, name, file))
             self._lock.notify_all()
+
+    def _pack(self, record: Record, name: str, file: Path) -> None:
+        if self._unseen:
+            raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
+        pack_layer(self._workspace.root, name, record.layer, file)
 
     def _upload_all(self) -> None:
         while True:

@@ -7,9 +7,12 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["MARKER", "Lineage", "adopt_orphans", "reap_orphans"]
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["MARKER", "Lineage", "adopt_orphans", "disown", "kill_marked", "own", "reap_orphans"]
 
 MARKER = "CHECKPOINT_RUN_STEP_TOKEN"
 """Variable in each step's environment that tells its descendants from those of other steps."""
@@ -40,6 +43,34 @@ def adopt_orphans() -> bool:
         return False
 
 
+def own(pid: int) -> None:
+    """A child that is no step's: never taken for an orphan of one."""
+    _roots.add(pid)
+
+
+def disown(pid: int) -> None:
+    """The child of :func:`own` has ended."""
+    _roots.discard(pid)
+
+
+def kill_marked(tokens: Collection[str]) -> bool:
+    """Kill what is left of steps whose runner has died: all that carry their marks, with the sessions they lead.
+
+    :returns: whether anything was left.
+    """
+    if not tokens:
+        return False
+    table = _table()
+    marked = {pid for pid in table if _marker(pid) in tokens}
+    doomed = [
+        pid
+        for pid, process in table.items()
+        if not process.zombie and pid != os.getpid() and (pid in marked or process.session in marked)
+    ]
+    _signal(doomed, signal.SIGKILL)
+    return bool(doomed)
+
+
 def reap_orphans() -> None:
     """Take the exit status of adopted processes that have ended, never of a step's own shell."""
     if sys.platform != "linux":
@@ -67,12 +98,27 @@ def _read(pid: int) -> _Process | None:
 
 
 def _marker(pid: int) -> str | None:
+    """The mark that a process carries; ``None`` if it carries none or does not let us look."""
+    if sys.platform != "linux":
+        return _marker_by_psutil(pid)
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return None
     prefix = MARKER.encode() + b"="
     return next((item[len(prefix) :].decode() for item in environ.split(b"\0") if item.startswith(prefix)), None)
+
+
+def _marker_by_psutil(pid: int) -> str | None:
+    try:
+        import psutil  # noqa: PLC0415  # only where there is no /proc
+    except ImportError:
+        return None
+    try:
+        marker = psutil.Process(pid).environ().get(MARKER)
+    except psutil.Error:
+        return None
+    return None if marker is None else str(marker)
 
 
 class Lineage:
@@ -97,7 +143,7 @@ class Lineage:
 
     def alive(self) -> list[int]:
         """Ids of the descendants that still live, the shell apart."""
-        table = self._table()
+        table = _table()
         for pid, process in table.items():
             if pid != self._root and pid not in self._known and self._belongs(pid, process, table):
                 self._known[pid] = process.started
@@ -138,28 +184,30 @@ class Lineage:
             parent = above.parent if above else 0
         return False
 
-    def _table(self) -> dict[int, _Process]:
-        if sys.platform == "linux":
-            pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208  # names only
-            return {pid: process for pid in pids if (process := _read(pid)) is not None}
-        return self._table_by_psutil()
 
-    def _table_by_psutil(self) -> dict[int, _Process]:
+def _table() -> dict[int, _Process]:
+    if sys.platform == "linux":
+        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208  # names only
+        return {pid: process for pid in pids if (process := _read(pid)) is not None}
+    return _table_by_psutil()
+
+
+def _table_by_psutil() -> dict[int, _Process]:
+    try:
+        import psutil  # noqa: PLC0415  # only where there is no /proc, and only to end a step
+    except ImportError:
+        return {}
+    table = {}
+    for process in psutil.process_iter(["pid", "ppid", "create_time", "status"]):
+        info = process.info
         try:
-            import psutil  # noqa: PLC0415  # only where there is no /proc, and only to end a step
-        except ImportError:
-            return {}
-        table = {}
-        for process in psutil.process_iter(["pid", "ppid", "create_time", "status"]):
-            info = process.info
-            try:
-                session = os.getsid(info["pid"]) if sys.platform != "win32" else 0
-            except OSError:
-                session = 0
-            table[info["pid"]] = _Process(
-                info["ppid"] or 0, session, repr(info["create_time"]), info["status"] == psutil.STATUS_ZOMBIE
-            )
-        return table
+            session = os.getsid(info["pid"]) if sys.platform != "win32" else 0
+        except OSError:
+            session = 0
+        table[info["pid"]] = _Process(
+            info["ppid"] or 0, session, repr(info["create_time"]), info["status"] == psutil.STATUS_ZOMBIE
+        )
+    return table
 
 
 def _group(pid: int) -> int | None:

@@ -125,6 +125,7 @@ class RunEnded(Event):
     :param exit_code: as documented.
     :param skipped: ids of the steps that were done already; and so on.
     :param signal: the signal that stopped the run.
+    :param incomplete: whether it stopped before the end on purpose, and nothing has failed: to be run again.
     :param seconds: by the monotonic clock.
     :param saved: seconds that skipped and restored steps took when they ran.
     """
@@ -139,6 +140,7 @@ class RunEnded(Event):
     signal: int | None
     seconds: float
     saved: float
+    incomplete: bool = False
 
 
 Listener = Callable[[Event], None]

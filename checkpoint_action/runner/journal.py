@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,11 @@ class StatePaths:
     def journal(self) -> Path:
         """One line a transition."""
         return self._path(".journal")
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the steps' output, where no other place is asked for."""
+        return self._path(".logs")
 
     @property
     def lock(self) -> Path:
@@ -124,6 +130,7 @@ def forget(paths: StatePaths) -> bool:
             continue
         except OSError as error:
             raise StateWriteError(f"cannot remove {path}: {error.strerror}") from None
+    shutil.rmtree(paths.logs, ignore_errors=True)
     sync_folder(paths.folder)
     return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-import secrets
 from dataclasses import dataclass
 
 __all__ = ["KeyScheme", "job_slug"]
@@ -51,5 +51,5 @@ class KeyScheme:
         :param last_step: id of the newest step in the archive.
         :param sequence: number of the archive in this run.
         """
-        nonce = secrets.token_hex(4)
+        nonce = os.urandom(4).hex()
         return f"{self.prefix}{last_step}-{self.run}-{self.attempt}-{sequence:06d}-{nonce}".lower()

@@ -43,14 +43,29 @@ class JobLock:
         :raises LockError: the folder's file system gives no locks.
         :raises StateWriteError: the lock file cannot be made.
         """
-        end = None if wait is None else time.monotonic() + wait
+        # At the least as long as somebody's look at the lock takes.
+        end = None if wait is None else time.monotonic() + max(wait, _POLL)
         while not self._try():
             if end is not None and time.monotonic() >= end:
                 holder = self._holder()
                 raise LockHeldError(
                     f"another run holds this job{holder}; wait for it, use --wait-lock, or another --state-dir"
                 )
-            sleep(_POLL)
+            sleep(_POLL / 2)
+
+    def held(self) -> bool:
+        """Whether a run holds the lock now; looks only."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        except OSError:
+            return False
+        try:
+            _lock(fd)
+        except OSError as error:
+            return error.errno in _BUSY
+        finally:
+            os.close(fd)
+        return False
 
     def _try(self) -> bool:
         try:
@@ -68,7 +83,7 @@ class JobLock:
             ) from None
         if not self._is_current(fd):
             os.close(fd)  # removed between open and lock: whoever comes next would lock another file
-            return False
+            return self._try()
         self._fd = fd
         with suppress(OSError):  # only for people
             os.ftruncate(fd, 0)

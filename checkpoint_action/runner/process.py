@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import time
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Command", "End", "Limits", "Outcome", "ProcessTree", "run_command"]
 
 _DRAIN = 0.5  # seconds that output is still read for after a shell has ended while something holds its pipe
+_BUFFERED = 1 << 21  # bytes; more than a pipe holds, so what was written before the end of the shell is among them
 _POLL = 0.05  # seconds between looks at processes that give no notice of their end
 _UNKILLABLE = 5.0  # seconds after SIGKILL until we stop waiting and say so
+_REAP = 5.0  # seconds between looks for adopted processes that have ended
 _HURRY = 1.0  # seconds of grace left once a second stop request came
 
 
@@ -28,6 +31,8 @@ class End(str, Enum):
 
     EXITED = "exited"
     TIMEOUT = "timeout"
+    IDLE = "idle"
+    BUDGET = "budget"
     STOPPED = "stopped"
     NOT_STARTED = "not-started"
 
@@ -38,11 +43,15 @@ class Command:
 
     :param argv: program and arguments.
     :param env: the whole environment.
+    :param terminal: whether its output is a terminal (so that progress bars live), where the platform has one.
+    :param interactive: whether it reads our standard input; else its own is empty.
     """
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
+    terminal: bool = False
+    interactive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +59,17 @@ class Limits:
     """How long a command may take.
 
     :param timeout: seconds in all; ``None`` is no limit.
+    :param idle_timeout: seconds without output.
+    :param budget: seconds until the run has to stop, grace included.
     :param grace: seconds between asking it to end and killing it.
+    :param kill_leftovers: whether background processes that outlive the shell are ended; else they are left alone.
     """
 
     timeout: float | None = None
+    idle_timeout: float | None = None
+    budget: float | None = None
     grace: float = 10.0
+    kill_leftovers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,10 @@ class ProcessTree(Protocol):
         """Ids of the processes of the tree that still live, the shell apart."""
         ...
 
+    def reap(self) -> None:
+        """Take the exit status of ended processes that only we can take."""
+        ...
+
     def close(self) -> None:
         """Let go of the output and all handles."""
         ...
@@ -139,13 +158,14 @@ def run_command(
     :param clock: seconds that never jump.
     """
     begin = clock()
+    watch = _Watch(write, clock)
     try:
-        tree = start_tree(command, write, stop)
+        tree = start_tree(command, watch.write, stop)
     except (OSError, ValueError) as error:
         note = f"cannot start {command.argv[0]}: {error}"
         return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
     try:
-        end, notes = _supervise(tree, limits, stop, begin, clock)
+        end, notes = _supervise(tree, limits, stop, begin, watch)
     finally:
         tree.close()
     code = tree.returncode
@@ -156,29 +176,72 @@ def run_command(
     return Outcome(end, code, None, clock() - begin, tuple(notes))
 
 
+class _Watch:
+    """Hands output on and remembers how much came, and when the last of it did."""
+
+    def __init__(self, write: Callable[[bytes], None], clock: Callable[[], float]) -> None:
+        self._write = write
+        self.clock = clock
+        self.last_output = clock()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        self.last_output = self.clock()
+        self.size += len(data)
+        self._write(data)
+
+
+def _first_limit(limits: Limits, begin: float, watch: _Watch) -> tuple[float, End]:
+    """The moment of the limit that comes first, and what it means."""
+    moments = [(math.inf, End.TIMEOUT)]
+    if limits.timeout is not None:
+        moments.append((begin + limits.timeout, End.TIMEOUT))
+    if limits.idle_timeout is not None:
+        moments.append((watch.last_output + limits.idle_timeout, End.IDLE))
+    if limits.budget is not None:
+        moments.append((begin + max(limits.budget - limits.grace, 0.0), End.BUDGET))
+    return min(moments)
+
+
 def _supervise(
-    tree: ProcessTree, limits: Limits, stop: StopRequest, begin: float, clock: Callable[[], float]
+    tree: ProcessTree, limits: Limits, stop: StopRequest, begin: float, watch: _Watch
 ) -> tuple[End, list[str]]:
-    deadline = None if limits.timeout is None else begin + limits.timeout
     drain_until: float | None = None
+    drain_to = 0
     while True:
         if tree.returncode is not None and tree.output_ended:
-            return End.EXITED, []
+            return End.EXITED, _leftovers(tree, limits, stop, watch.clock)
         if stop.signum is not None:
-            return End.STOPPED, _end_tree(tree, limits.grace, stop.signum, stop, clock)
-        now = clock()
+            return End.STOPPED, _end_tree(tree, limits.grace, stop.signum, stop, watch.clock)
+        now = watch.clock()
+        moment, end = _first_limit(limits, begin, watch)
         if tree.returncode is not None:
             if drain_until is None:
-                drain_until = now + _DRAIN
-            if now >= drain_until:
-                left = tree.survivors()
-                named = f" (process {', '.join(map(str, left))})" if left else ""
-                return End.EXITED, [f"a background process still runs and was left alone{named}"]
-            tree.wait(drain_until - now)
-        elif deadline is not None and now >= deadline:
-            return End.TIMEOUT, _end_tree(tree, limits.grace, signal.SIGTERM, stop, clock)
+                drain_until, drain_to = now + _DRAIN, watch.size + _BUFFERED
+            if now < drain_until:
+                tree.wait(drain_until - now)
+                continue
+            # However slow our own reader is: all that the shell wrote is handed on.
+            before = watch.size
+            tree.wait(0)
+            if watch.size == before or watch.size >= drain_to:
+                return End.EXITED, _leftovers(tree, limits, stop, watch.clock)
+        elif now >= moment:
+            return end, _end_tree(tree, limits.grace, signal.SIGTERM, stop, watch.clock)
         else:
-            tree.wait(None if deadline is None else deadline - now)
+            tree.wait(min(moment - now, _REAP))
+            tree.reap()
+
+
+def _leftovers(tree: ProcessTree, limits: Limits, stop: StopRequest, clock: Callable[[], float]) -> list[str]:
+    """What the shell left running: ended where that is wanted, else named where it holds the output."""
+    if limits.kill_leftovers:
+        left = tree.survivors()
+        return _end_tree(tree, limits.grace, signal.SIGTERM, stop, clock) if left else []
+    if tree.output_ended:
+        return []
+    named = ", ".join(map(str, tree.survivors()))
+    return [f"a background process still runs and was left alone{f' (process {named})' if named else ''}"]
 
 
 def _end_tree(tree: ProcessTree, grace: float, signum: int, stop: StopRequest, clock: Callable[[], float]) -> list[str]:
@@ -198,7 +261,7 @@ def _end_tree(tree: ProcessTree, grace: float, signum: int, stop: StopRequest, c
                 notes += tree.interrupt(signal.SIGTERM)
         if stop.count > seen:
             # The second request shortens the grace, the third ends it.
-            kill_at = min(kill_at, now + _HURRY) if stop.count - seen == 1 and stop.count <= 2 else now
+            kill_at = min(kill_at, now + _HURRY) if stop.count <= 2 else now
             seen = stop.count
             if not killed:
                 notes += tree.interrupt(signal.SIGTERM)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PosixTree"]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
+_PIPE_SIZE = 1 << 20
+_F_SETPIPE_SZ = 1031  # fcntl(2), Linux
 
 
 class PosixTree:
@@ -31,30 +33,34 @@ class PosixTree:
         self._write = write
         self._closing = ExitStack()
         self._ended = False
-        wake = self._closing.enter_context(stop.subscribe())
-        read_end, write_end = os.pipe()
-        self._output = read_end
+        self._selector = self._closing.enter_context(selectors.DefaultSelector())
         try:
-            self._process = subprocess.Popen(
-                command.argv,
-                cwd=command.cwd,
-                env=dict(command.env),
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                start_new_session=True,
-            )
+            wake = self._closing.enter_context(stop.subscribe())
+            self._selector.register(wake, selectors.EVENT_READ, lambda: _drain(wake.fileno()))
+            self._output, write_end = _terminal() if command.terminal else _pipe()
+            try:
+                os.set_blocking(self._output, False)
+                self._selector.register(self._output, selectors.EVENT_READ, self._pump)
+                self._process = subprocess.Popen(
+                    command.argv,
+                    cwd=command.cwd,
+                    env=dict(command.env),
+                    stdin=None if command.interactive else subprocess.DEVNULL,
+                    stdout=write_end,
+                    stderr=write_end,
+                    # Who reads our terminal has to stay in its session.
+                    start_new_session=not command.interactive,
+                )
+            except BaseException:
+                os.close(self._output)
+                raise
+            finally:
+                os.close(write_end)
         except BaseException:
-            self._close_output()
             self._closing.close()
             raise
-        finally:
-            os.close(write_end)
-        os.set_blocking(read_end, False)
         self._lineage = descendants.Lineage(self._process.pid, command.env.get(descendants.MARKER, ""))
-        self._selector = self._closing.enter_context(selectors.DefaultSelector())
-        self._selector.register(read_end, selectors.EVENT_READ, self._pump)
-        self._selector.register(wake, selectors.EVENT_READ, lambda: _drain(wake.fileno()))
+        self._leads_group = not command.interactive
         self._watch_exit()
 
     def _watch_exit(self) -> None:
@@ -83,7 +89,7 @@ class PosixTree:
             data = os.read(self._output, _CHUNK)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError:  # how a terminal says that nobody holds its other side any more
             data = b""
         if data:
             self._write(data)
@@ -93,8 +99,7 @@ class PosixTree:
 
     def _close_output(self) -> None:
         if self._output >= 0:
-            with suppress(KeyError, ValueError, AttributeError):
-                self._selector.unregister(self._output)
+            self._selector.unregister(self._output)
             os.close(self._output)
             self._output = -1
 
@@ -119,24 +124,55 @@ class PosixTree:
     def _signal_group(self, signum: int) -> list[str]:
         # Looked at first: once the shell is gone, only living members keep its number from meaning another group.
         lives = self._lineage.group_lives()
-        if self._process.returncode is None or lives:
-            try:
+        try:
+            if not self._leads_group:
+                if signum != signal.SIGINT or not os.isatty(0):  # the terminal's own Ctrl-C has reached it already
+                    self._process.send_signal(signum)
+            elif self._process.returncode is None or lives:
                 os.killpg(self._process.pid, signum)
-            except ProcessLookupError:
-                pass
-            except OSError as error:
-                name = signal.Signals(signum).name
-                return [f"cannot send {name} to process group {self._process.pid}: {error.strerror}"]
+        except ProcessLookupError:
+            pass
+        except OSError as error:
+            name = signal.Signals(signum).name
+            return [f"cannot send {name} to process group {self._process.pid}: {error.strerror}"]
         return []
 
     def survivors(self) -> list[int]:
         return self._lineage.alive()
+
+    def reap(self) -> None:
+        descendants.reap_orphans()
 
     def close(self) -> None:
         self._close_output()
         self._closing.close()
         self._lineage.forget()
         descendants.reap_orphans()
+
+
+def _pipe() -> tuple[int, int]:
+    read_end, write_end = os.pipe()
+    if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415  # not on Windows
+
+        with suppress(OSError):  # over the user's limit for pipe buffers: the usual size does too
+            fcntl.fcntl(write_end, _F_SETPIPE_SZ, _PIPE_SIZE)
+    return read_end, write_end
+
+
+def _terminal() -> tuple[int, int]:
+    """A pseudo-terminal of the size of ours. It changes no byte, so that logs are exact."""
+    import fcntl  # noqa: PLC0415  # not on Windows
+    import termios  # noqa: PLC0415
+
+    read_end, write_end = os.openpty()
+    attributes = termios.tcgetattr(write_end)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(write_end, termios.TCSANOW, attributes)
+    with suppress(OSError):
+        size = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
+        fcntl.ioctl(write_end, termios.TIOCSWINSZ, size)
+    return read_end, write_end
 
 
 def _drain(fd: int) -> None:

@@ -45,7 +45,7 @@ class WindowsTree:
             list(command.argv),
             cwd=command.cwd,
             env=dict(command.env),
-            stdin=subprocess.DEVNULL,
+            stdin=None if command.interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
@@ -122,6 +122,9 @@ class WindowsTree:
         except self._psutil.Error:
             pass  # the shell has ended: only what was seen before can still be found
         return [pid for pid, process in self._known.items() if process.is_running()]
+
+    def reap(self) -> None:
+        """Nothing is ever left to us here."""
 
     def close(self) -> None:
         if self._ended and self._process.stdout is not None:

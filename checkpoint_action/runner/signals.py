@@ -17,8 +17,10 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 @contextmanager
-def stop_on_signals(stop: StopRequest) -> Iterator[None]:
+def stop_on_signals(stop: StopRequest, *, ignore_hangup: bool = False) -> Iterator[None]:
     """Within the context SIGINT, SIGTERM and SIGHUP (Ctrl-Break on Windows) become requests.
+
+    :param ignore_hangup: whether SIGHUP is ignored, by the steps too, so that they outlive their terminal.
 
     A signal that was ignored when we started (``nohup``) stays so. Main thread only.
     """
@@ -26,7 +28,10 @@ def stop_on_signals(stop: StopRequest) -> Iterator[None]:
     for name in _NAMES:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            previous[number] = signal.signal(number, lambda received, _frame: stop.request(received))
+            if ignore_hangup and name == "SIGHUP":
+                previous[number] = signal.signal(number, signal.SIG_IGN)
+            else:
+                previous[number] = signal.signal(number, lambda received, _frame: stop.request(received))
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from checkpoint_action.model import Record, Status
 from checkpoint_action.store.codec import record_from_json, record_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["FORMAT", "DamagedError", "JournalReader", "Snapshot", "journal_line", "read_snapshot", "write_snapshot"]
 
@@ -21,6 +21,8 @@ FORMAT = 1
 
 _CHECKSUM = b'"checksum": "'
 _CRC = b'{"crc":"'
+_SIGNS = (_CRC, b'"format":', b'"seq":', b'"record":')
+"""What each journal line has once, so that lines whose ends are gone can still be counted."""
 
 
 class DamagedError(Exception):
@@ -64,8 +66,8 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
         number = value["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedError("not a whole JSON document") from None
-    _check_format(number, name)
     body, mark, rest = data.rpartition(_CHECKSUM)
+    _check_format(FORMAT if _is_ours(body, rest, number) else number, name)
     if not mark or rest[:8] != b"%08x" % zlib.crc32(body):
         raise DamagedError("its checksum does not fit")
     try:
@@ -73,6 +75,12 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
         return Snapshot(int(value["sequence"]), records)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedError(str(error)) from None
+
+
+def _is_ours(body: bytes, rest: bytes, number: object) -> bool:
+    """Whether a snapshot is of our format but for an altered format number."""
+    mended = body.replace(b'"format": %s' % _dump(number), b'"format": %d' % FORMAT, 1)
+    return rest[:8] == b"%08x" % zlib.crc32(mended)
 
 
 def _check_format(number: object, name: str) -> None:
@@ -117,30 +125,62 @@ class JournalReader:
         self.damaged = 0
         self.torn = False
         self._suspects: set[str] = set()
+        self._in_a_row = 0
 
     def read(self, data: bytes) -> None:
         """Replay a journal file's bytes.
 
         :raises StateError: a newer version wrote it.
         """
-        *lines, rest = data.split(b"\n")
-        self.torn = bool(rest.strip(b"\0"))
-        in_a_row = 0
+        *lines, last = data.split(b"\n")
         for line in lines:
-            value = self._parse(line)
-            if value is None:
-                self.damaged += 1
-                in_a_row += 1
-                if in_a_row > 1:
-                    self._suspects = set(self.records)
-                continue
-            in_a_row = 0
-            self._apply(*value)
+            for value, stretch in self._pieces(line):
+                self._take(value, 2 if _is_overwritten(stretch) else _count_lines(stretch))
+        last = last.rstrip(b"\0")
+        self.torn = bool(last)
+        for value, stretch in self._pieces(last):
+            self.torn = value is None
+            if self.torn and self._in_a_row + _count_lines(stretch) <= 1:
+                break
+            self._take(value, _count_lines(stretch))
         for step in self._suspects:
             record = self.records[step]
             if record.status is Status.DONE:
                 reason = "the journal is damaged where a later run of this step may have stood"
                 self.records[step] = replace(record, status=Status.INTERRUPTED, error=reason)
+
+    def _pieces(self, line: bytes) -> Iterator[tuple[tuple[int, Record | None] | None, bytes]]:
+        """A line, read; of a damaged one the whole lines in it (the ends between them are lost) and what else is there.
+
+        A single byte beside a whole line is its end, altered.
+        """
+        if (whole := self._parse(line)) is not None:
+            yield whole, line
+            return
+        begin = at = 0
+        while (at := line.find(_CRC, at)) >= 0:
+            inner = _first_object(line[at:])
+            value = self._parse(inner)
+            if value is None:
+                at += len(_CRC)
+                continue
+            if at - begin > 1:
+                yield None, line[begin:at]
+            yield value, inner
+            begin = at = at + len(inner)
+        if len(line) - begin > 1:
+            yield None, line[begin:]
+
+    def _take(self, value: tuple[int, Record | None] | None, lines: int) -> None:
+        """One piece: a line as read, or something that was so many lines."""
+        if value is not None:
+            self._in_a_row = 0
+            self._apply(*value)
+            return
+        self.damaged += lines
+        self._in_a_row += lines
+        if self._in_a_row > 1:
+            self._suspects = set(self.records)
 
     def _apply(self, sequence: int, record: Record | None) -> None:
         if sequence <= self._floor:
@@ -164,3 +204,21 @@ class JournalReader:
             return int(value["seq"]), record
         except (ValueError, KeyError, TypeError, DamagedError):
             return None
+
+
+def _first_object(data: bytes) -> bytes:
+    """The JSON document that bytes begin with, or nothing."""
+    try:
+        return data[: json.JSONDecoder().raw_decode(data.decode("latin-1"))[1]]
+    except (ValueError, RecursionError):
+        return b""
+
+
+def _count_lines(stretch: bytes) -> int:
+    """How many lines a damaged stretch was."""
+    return max(1, *(stretch.count(sign) for sign in _SIGNS))
+
+
+def _is_overwritten(stretch: bytes) -> bool:
+    """Whether more than a bit or two differs from the plain text that we write: then it may have been any lines."""
+    return sum(not 32 <= byte < 127 for byte in stretch) > 4

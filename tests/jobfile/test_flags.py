@@ -132,13 +132,13 @@ def test_artifacts_add_to_what_a_step_declares() -> None:
 def test_an_artifact_is_one_path_never_a_pattern(tmp_path: Path, name: str) -> None:
     for other in (name, "out1.txt", "aXb", "whatX", "b", "bang", "x", "other"):
         (tmp_path / other).write_text("")
-    (pattern,) = changed(Overrides(step_artifacts=(f"build:{name}",)))["build"].outputs
+    pattern = changed(Overrides(step_artifacts=(f"build:{name}",)))["build"].outputs[0]
     assert expand((pattern,), tmp_path) == ([str(tmp_path / name)], [])
 
 
 @pytest.mark.parametrize("name", ["sub/out[1].txt", "su*b/x"])
 def test_an_artifact_in_a_folder_is_one_path_too(tmp_path: Path, name: str) -> None:
-    (pattern,) = changed(Overrides(step_artifacts=(f"build:{name}",)))["build"].outputs
+    pattern = changed(Overrides(step_artifacts=(f"build:{name}",)))["build"].outputs[0]
     assert matcher(pattern).match(name)
     assert not matcher(pattern).match(name.replace("[1]", "1").replace("*", "X"))
     assert expand((pattern,), tmp_path) == ([], [pattern])
@@ -159,18 +159,27 @@ def test_two_steps_never_write_one_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "flag", "second"),
+    ("overrides", "flag"),
     [
-        (Overrides(step_timeouts=("biuld:5",)), "--step-timeout", "SECONDS"),
-        (Overrides(step_artifacts=("biuld:5",)), "--step-artifact", "PATH"),
-        (Overrides(step_logs=("biuld:5",)), "--step-log", "PATH"),
+        (Overrides(step_timeouts=("biuld:5",)), "--step-timeout"),
+        (Overrides(step_artifacts=("biuld:5",)), "--step-artifact"),
+        (Overrides(step_logs=("biuld:5",)), "--step-log"),
     ],
 )
-def test_a_flag_for_an_unknown_step_names_the_nearest(overrides: Overrides, flag: str, second: str) -> None:
+def test_a_flag_for_an_unknown_step_names_the_nearest(overrides: Overrides, flag: str) -> None:
     assert refused(overrides) == f"{flag} 'biuld': no step has this id; did you mean 'build'?"
-    words = {"step_timeouts": ("5",), "step_artifacts": ("5",), "step_logs": ("5",)}
-    broken = Overrides(**{name: value for name, value in words.items() if getattr(overrides, name)})
-    assert refused(broken) == f"{flag} '5': write {flag} ID:{second}"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "form"),
+    [
+        (Overrides(step_timeouts=("5",)), "--step-timeout '5': write --step-timeout ID:SECONDS"),
+        (Overrides(step_artifacts=("x",)), "--step-artifact 'x': write --step-artifact ID:PATH"),
+        (Overrides(step_logs=("build:",)), "--step-log 'build:': write --step-log ID:PATH"),
+    ],
+)
+def test_a_flag_for_a_step_is_refused_without_id_or_value(overrides: Overrides, form: str) -> None:
+    assert refused(overrides) == form
 
 
 def test_a_step_timeout_that_is_no_duration_is_refused() -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.model import SYSTEM_SHELL, Job, Layer, Record, Status, Step
 from checkpoint_action.runner.fingerprint import fingerprint, fingerprint_parts
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from typing_extensions import Unpack
-
 ROOT = sys.platform != "win32" and os.geteuid() == 0
 NOBODY = 65534
 
 
-def step(name: str, cwd: Path, **changes: Unpack[dict[str, object]]) -> Step:  # type: ignore[misc]
+def step(name: str, cwd: Path, **changes: Any) -> Step:
     """A step of the system's shell."""
-    return replace(Step(name, "true", SYSTEM_SHELL, cwd), **changes)  # type: ignore[arg-type]
+    return replace(Step(name, "true", SYSTEM_SHELL, cwd), **changes)
 
 
 def job(root: Path, *steps: Step, continue_on_error: bool = False, max_failures: int | None = None) -> Job:
@@ -51,13 +49,11 @@ def record(
 
 @contextmanager
 def as_nobody(*owned: Path) -> Iterator[None]:
-    """Run the block as a user whom permissions bind; he owns all that is in ``owned``, and may get there."""
+    """Run the block as a user whom permissions bind; he owns all that is in ``owned``."""
     if not ROOT:
         yield
         return
     for top in owned:
-        for above in (top, *top.parents[:-2]):
-            os.chmod(above, os.stat(above).st_mode | 0o111)
         for folder, folders, files in os.walk(top):
             for name in [".", *folders, *files]:
                 os.lchown(os.path.join(folder, name), NOBODY, NOBODY)

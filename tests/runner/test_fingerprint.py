@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -19,15 +20,15 @@ from tests.runner.jobs import as_nobody, step
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
 
 
-def parts_of(root: Path, env: dict[str, str] | None = None, needs: dict[str, str] | None = None, **of: Any) -> Any:
-    return fingerprint_parts(step("a", of.pop("cwd", root), **of), root, env or {}, needs or {}, ContentDigests())
+def parts_of(root: Path, outside: dict[str, str] | None = None, **of: Any) -> dict[str, str]:
+    return fingerprint_parts(step("a", of.pop("cwd", root), **of), root, outside or {}, {}, ContentDigests())
 
 
-texts = st.text(st.sampled_from("ab :=/\n\0\"\\\udcff"), max_size=4)
+texts = st.text(st.sampled_from('ab :=/\n\0"\\\udcff'), max_size=4)
 parts = st.dictionaries(texts, texts, max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(parts, parts)
 def test_two_different_sets_of_parts_never_have_one_fingerprint(one: dict[str, str], other: dict[str, str]) -> None:
     assert (fingerprint(one) == fingerprint(other)) == (one == other)
@@ -57,7 +58,7 @@ def meaning(world: tuple[Step, dict[str, str], dict[str, str]]) -> Any:
     return one.command, one.shell, one.cwd, dict(one.env), passed, needs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(worlds, worlds)
 def test_steps_that_differ_in_what_counts_never_have_one_fingerprint(
     one: tuple[Step, dict[str, str], dict[str, str]], other: tuple[Step, dict[str, str], dict[str, str]]
@@ -69,9 +70,8 @@ def test_steps_that_differ_in_what_counts_never_have_one_fingerprint(
 
 
 def test_the_fingerprint_is_stable_across_versions() -> None:
-    assert fingerprint({"command": "x", "shell": "sh"}) == (
-        "e7a4a8d9bd5b6cb9b1d4b2b9e0d1fd8c1d5d4f8d6d2a43f7fb3d38b2ac2e2d4f"
-    )
+    text = b'{"format":1,"parts":{"command":"x","env a\\udcff":"1"}}'
+    assert fingerprint({"env a\udcff": "1", "command": "x"}) == hashlib.sha256(text).hexdigest()
 
 
 def test_the_order_of_parts_does_not_count() -> None:
@@ -124,12 +124,12 @@ def test_inputs_count_by_path_mode_and_content_and_not_by_time(tmp_path: Path) -
 
 
 @posix
-def test_an_input_that_cannot_be_looked_at_stops_nothing(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d/f").write_text("")
-    with as_nobody(tmp_path):
-        (tmp_path / "d").chmod(0o600)
-        assert parts_of(tmp_path, inputs=("d",))["input d/f"] == "cannot be read"
+def test_an_input_that_cannot_be_looked_at_stops_nothing(public: Path) -> None:
+    (public / "d").mkdir()
+    (public / "d/f").write_text("")
+    with as_nobody(public):
+        (public / "d").chmod(0o600)
+        assert parts_of(public, inputs=("d",))["input d/f"] == "cannot be read"
 
 
 def explain(root: Path, old: dict[str, Any], new: dict[str, Any]) -> tuple[Reason, str]:

@@ -57,7 +57,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let the clock show a later time, as if files had been written before."""
     real = time.time_ns
-    monkeypatch.setattr(hashing.time, "time_ns", lambda: real() + int(seconds * 1e9))
+    monkeypatch.setattr(time, "time_ns", lambda: real() + int(seconds * 1e9))
 
 
 def test_a_settled_file_is_read_once(tmp_path: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def make(root: Path, *paths: str) -> None:
         whole = root / path
         (whole if path.endswith("/") else whole.parent).mkdir(parents=True, exist_ok=True)
         if not path.endswith("/"):
-            whole.write_text(path)
+            whole.write_bytes(os.fsencode(path))
 
 
 def names(patterns: Sequence[str], cwd: Path) -> list[str]:
@@ -173,20 +173,20 @@ def test_what_should_be_gone_and_is_there_is_a_change(tmp_path: Path) -> None:
     assert verify(["g"], {"g": None}, tmp_path, ContentDigests()) is None
 
 
-def test_an_output_that_cannot_be_read_is_not_trusted(tmp_path: Path) -> None:
-    make(tmp_path, "d/f")
-    with as_nobody(tmp_path):
-        (tmp_path / "d/f").chmod(0)
-        layer = collect(["d"], tmp_path, tmp_path, ContentDigests())
-        assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "d/f: cannot be read")
+def test_an_output_that_cannot_be_read_is_not_trusted(public: Path) -> None:
+    make(public, "d/f")
+    with as_nobody(public):
+        (public / "d/f").chmod(0)
+        layer = collect(["d"], public, public, ContentDigests())
+        assert look(public, layer) == (Reason.OUTPUT_CHANGED, "d/f: cannot be read")
 
 
-def test_an_output_in_a_folder_that_is_closed_is_not_trusted(tmp_path: Path) -> None:
-    make(tmp_path, "d/e/f")
-    layer = collect(["d/e/f"], tmp_path, tmp_path, ContentDigests())
-    with as_nobody(tmp_path):
-        (tmp_path / "d").chmod(0)
-        assert look(tmp_path, layer) == (Reason.OUTPUT_CHANGED, "d/e/f: Permission denied")
+def test_an_output_in_a_folder_that_is_closed_is_not_trusted(public: Path) -> None:
+    make(public, "d/e/f")
+    layer = collect(["d/e/f"], public, public, ContentDigests())
+    with as_nobody(public):
+        (public / "d").chmod(0)
+        assert look(public, layer) == (Reason.OUTPUT_CHANGED, "d/e/f: Permission denied")
 
 
 BASE = Entry("f", "file", 0o644, 7, 1, text_digest("a"))

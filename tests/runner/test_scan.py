@@ -12,7 +12,7 @@ import pytest
 from checkpoint_action.model import Entry, Layer
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.hashing import ContentDigests, text_digest
-from checkpoint_action.runner.scan import Workspace, difference, entry_of, walk
+from checkpoint_action.runner.scan import Scan, Workspace, difference, entry_of, walk
 from tests.runner.jobs import as_nobody
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
 
 
-def scan(root: Path, *exclude: str) -> dict[str, Entry]:
+def scan(root: Path, *exclude: str) -> Scan:
     return Workspace.at(root, Excludes(exclude)).scan(ContentDigests())
 
 
@@ -131,37 +131,37 @@ def test_nothing_changed_is_an_empty_layer(tmp_path: Path) -> None:
     assert difference(scan(tmp_path), scan(tmp_path)) == Layer()
 
 
-def test_a_folder_that_cannot_be_entered_stops_no_scan(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir()
-    (tmp_path / "closed" / "f").write_text("")
-    (tmp_path / "listed").mkdir()
-    (tmp_path / "listed" / "f").write_text("")
-    (tmp_path / "f").write_text("")
-    with as_nobody(tmp_path):
-        (tmp_path / "closed").chmod(0)
-        (tmp_path / "listed").chmod(0o600)
-        found = scan(tmp_path)
+def test_a_folder_that_cannot_be_entered_stops_no_scan(public: Path) -> None:
+    (public / "closed").mkdir()
+    (public / "closed" / "f").write_text("")
+    (public / "listed").mkdir()
+    (public / "listed" / "f").write_text("")
+    (public / "f").write_text("")
+    with as_nobody(public):
+        (public / "closed").chmod(0)
+        (public / "listed").chmod(0o600)
+        found = scan(public)
     assert {"closed", "f", "listed"} <= set(found)
 
 
-def test_what_a_step_made_unreadable_does_not_count_as_deleted(tmp_path: Path) -> None:
+def test_what_a_step_made_unreadable_does_not_count_as_deleted(public: Path) -> None:
     for folder in ("closed", "listed"):
-        (tmp_path / folder / "deep").mkdir(parents=True)
-        (tmp_path / folder / "deep" / "f").write_text("")
-    with as_nobody(tmp_path):
-        before = scan(tmp_path)
-        (tmp_path / "closed").chmod(0)
-        (tmp_path / "listed").chmod(0o600)
-        layer = difference(before, scan(tmp_path))
+        (public / folder / "deep").mkdir(parents=True)
+        (public / folder / "deep" / "f").write_text("")
+    with as_nobody(public):
+        before = scan(public)
+        (public / "closed").chmod(0)
+        (public / "listed").chmod(0o600)
+        layer = difference(before, scan(public))
     assert layer.deleted == ()
     assert {entry.path for entry in layer.entries} >= {"closed", "listed"}
 
 
-def test_a_file_that_cannot_be_read_is_there_without_a_digest(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("secret")
-    with as_nobody(tmp_path):
-        (tmp_path / "f").chmod(0)
-        assert scan(tmp_path)["f"].sha256 == ""
+def test_a_file_that_cannot_be_read_is_there_without_a_digest(public: Path) -> None:
+    (public / "f").write_text("secret")
+    with as_nobody(public):
+        (public / "f").chmod(0)
+        assert scan(public)["f"].sha256 == ""
 
 
 def test_a_path_longer_than_the_system_takes_stops_no_scan(tmp_path: Path) -> None:

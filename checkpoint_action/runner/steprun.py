@@ -1,0 +1,199 @@
+"""One step from its first try to its last, in whatever thread."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from checkpoint_action.model import AUTO, Layer
+from checkpoint_action.runner.attempts import judge, run_tries
+from checkpoint_action.runner.descendants import MARKER
+from checkpoint_action.runner.online import LONGEST_WAIT, wait_online
+from checkpoint_action.runner.outputs import collect
+from checkpoint_action.runner.process import Command, End, Limits, Outcome, run_command
+from checkpoint_action.runner.redact import Redactor, secret_values
+from checkpoint_action.runner.shells import shell_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from checkpoint_action.model import Job, Step
+    from checkpoint_action.runner.attempts import Try
+    from checkpoint_action.runner.guardian import Guardian
+    from checkpoint_action.runner.hashing import ContentDigests
+    from checkpoint_action.runner.stop import StopRequest
+
+__all__ = ["StepRunner", "StepWatcher"]
+
+_OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepWatcher:
+    """What a running step tells, from whatever thread it runs in.
+
+    :param write: gets its output.
+    :param retrying: told of a failed try that another follows, and the seconds before it.
+    :param warn: told of what a person should know.
+    """
+
+    write: Callable[[bytes], None]
+    retrying: Callable[[Try, float], None]
+    warn: Callable[[str], None]
+
+
+class StepRunner:
+    """Runs the steps of one job, several at once where the caller has threads for it.
+
+    :param env: the environment that steps start with.
+    :param grace: seconds between asking a step to end and killing it.
+    :param terminal: whether a step's output is a terminal.
+    :param run: starts a command and waits for it.
+    :param guardian: ends the steps when we die.
+    :param seconds_left: seconds until the run has to stop; ``None`` when it never has to.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        env: Mapping[str, str],
+        *,
+        stop: StopRequest,
+        digests: ContentDigests,
+        grace: float,
+        terminal: bool = False,
+        run: Callable[[Command, Limits, Callable[[bytes], None], StopRequest], Outcome] = run_command,
+        guardian: Guardian | None = None,
+        seconds_left: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._job = job
+        self._env = env
+        self._stop = stop
+        self._digests = digests
+        self._grace = grace
+        self._terminal = terminal
+        self._run = run
+        self._guardian = guardian
+        self._seconds_left = seconds_left
+        self._secrets = secret_values(job.secrets, env)
+
+    def run(self, step: Step, watcher: StepWatcher) -> Try:
+        """Try a step until it is done, not to be retried, or out of tries; the last try."""
+        return run_tries(
+            step.retry,
+            lambda number: self._try(step, number, watcher),
+            lambda seconds: self._wait(step, seconds, watcher),
+            watcher.retrying,
+        )
+
+    def _wait(self, step: Step, seconds: float, watcher: StepWatcher) -> bool:
+        """Wait before another try; whether there is none to be."""
+        left = self._seconds_left()
+        if left is not None and left - self._grace <= seconds:
+            return True
+        if self._stop.wait(seconds):
+            return True
+        if step.wait_online:
+            limit = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left)
+            if not wait_online(step.wait_online, self._stop, limit=0.0):
+                watcher.warn(f"step '{step.id}': waiting for {step.wait_online} to answer before the next try")
+                wait_online(step.wait_online, self._stop, limit=limit)
+        return self._stop.signum is not None
+
+    def _try(self, step: Step, number: int, watcher: StepWatcher) -> Try:
+        started = time.time()
+        token = os.urandom(8).hex()
+        env = {
+            **self._env,
+            **step.env,
+            "CHECKPOINT_JOB": self._job.name,
+            "CHECKPOINT_STEP": step.id,
+            "CHECKPOINT_TRY": str(number),
+            MARKER: token,
+        }
+        log = self._open_log(step, watcher)
+        tee = _Tee(watcher.write, log, lambda error: self._lost(step, error, watcher), self._secrets)
+        if self._guardian is not None:
+            self._guardian.watch(token)
+        try:
+            with shell_command(step, env) as argv:
+                command = Command(argv, step.cwd, env, self._terminal, step.interactive)
+                outcome = self._run(command, self._limits(step), tee.write, self._stop)
+        except OSError as error:
+            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its script: {error}",))
+        finally:
+            if self._guardian is not None:
+                self._guardian.unwatch(token)
+            tee.close()
+        return judge(
+            outcome, number, started, step.timeout, lambda: self._declared(step), idle_timeout=step.idle_timeout
+        )
+
+    def _limits(self, step: Step) -> Limits:
+        return Limits(step.timeout, step.idle_timeout, self._seconds_left(), self._grace, step.leftovers == "kill")
+
+    def _open_log(self, step: Step, watcher: StepWatcher) -> int | None:
+        if step.log is None:
+            return None
+        try:
+            step.log.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(step.log, _OUTPUT, 0o666)
+        except OSError as error:
+            watcher.warn(f"step '{step.id}': cannot write its log {step.log}: {error.strerror}")
+            return None
+
+    def _lost(self, step: Step, error: OSError, watcher: StepWatcher) -> None:
+        watcher.warn(f"step '{step.id}': its log {step.log} ends early: {error.strerror}")
+
+    def _declared(self, step: Step) -> Layer:
+        if step.outputs == AUTO or not step.outputs:
+            return Layer()
+        return collect(step.outputs, step.cwd, self._job.root, self._digests)
+
+
+class _Tee:
+    """Hands output on and writes it to a log, where secrets do not show; a log that fails is given up, the step is not.
+
+    :param log: a descriptor, closed with the tee; none where there is no log.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        log: int | None,
+        lost: Callable[[OSError], None],
+        secrets: tuple[bytes, ...],
+    ) -> None:
+        self._write = write
+        self._log = log
+        self._lost = lost
+        self._whole = True
+        self._redactor = Redactor(secrets, self._append) if secrets and log is not None else None
+
+    def write(self, data: bytes) -> None:
+        """Hand on a piece."""
+        self._write(data)
+        if self._redactor is not None:
+            self._redactor.write(data)
+        else:
+            self._append(data)
+
+    def close(self) -> None:
+        """Write what was held back and close the log."""
+        if self._redactor is not None:
+            self._redactor.close()
+        if self._log is not None:
+            os.close(self._log)
+
+    def _append(self, data: bytes) -> None:
+        if self._log is None:
+            return
+        view = memoryview(data)
+        try:
+            while view and self._whole:
+                view = view[os.write(self._log, view) :]
+        except OSError as error:
+            self._whole = False
+            self._lost(error)

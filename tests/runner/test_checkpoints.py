@@ -1,0 +1,553 @@
+"""Finished steps kept in a store, and put back on another machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checkpoint_action.errors import StoreDeniedError, StoreError
+from checkpoint_action.model import AUTO, Action, Layer, Reason, Record, Status, Step
+from checkpoint_action.runner import checkpoints as module
+from checkpoint_action.runner.checkpoints import Checkpoints
+from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.keys import KeyScheme, job_slug
+from checkpoint_action.runner.outputs import collect, result_of
+from checkpoint_action.runner.plan import Planner, plan_job
+from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.store.bundle import read_header, write_archive
+from checkpoint_action.store.codec import record_to_json
+from tests.runner.jobs import as_nobody, job, record, step
+from tests.runner.memory_store import MemoryStore
+from tests.store.trees import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
+
+NOTHING: dict[str, object] = {}
+KEYS = KeyScheme("run1", job_slug("demo", "demo"), "1", "1")
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_APART", 0.0)
+
+
+class Machine:
+    """A checkout of the sources, and what a run does on it."""
+
+    def __init__(self, folder: Path, store: MemoryStore, *, keys: KeyScheme = KEYS, required: bool = False) -> None:
+        self.root = folder / "workspace"
+        self.root.mkdir(parents=True)
+        (self.root / "src").mkdir()
+        (self.root / "src/main.c").write_text("int main;")
+        (self.root / "doomed").write_text("soon gone")
+        for path in ("src/main.c", "doomed", "src", ""):
+            os.utime(self.root / path, ns=(1, 1_600_000_000_000_000_001))
+        self.archives = folder / "archives"
+        self.archives.mkdir()
+        self.warnings: list[str] = []
+        self.kept: list[tuple[str, ...]] = []
+        self.workspace = Workspace.at(self.root, Excludes(()))
+        self.checkpoints = Checkpoints(
+            store,
+            keys,
+            self.archives,
+            self.workspace,
+            warn=self.warnings.append,
+            kept=lambda steps, _size: self.kept.append(steps),
+            required=required,
+        )
+        self.digests = ContentDigests()
+
+    def run(self, of: Step, change: Callable[[Path], object] = lambda _root: None) -> Record:
+        """What the engine does with a step that ends well."""
+        self.checkpoints.look(self.digests)
+        change(self.root)
+        declared = Layer() if of.outputs == AUTO else collect(of.outputs, of.cwd, self.root, self.digests)
+        layer = self.checkpoints.changes(of, declared, self.digests)
+        done = record(of, self.root, layer=layer)
+        self.checkpoints.keep(done)
+        return done
+
+    def step(self, name: str, outputs: Any = AUTO) -> Step:
+        return step(name, self.root, outputs=outputs)
+
+    def resume(self, *steps: Step) -> list[tuple[Action, Reason]]:
+        """Learn, plan and restore, in order; what was decided."""
+        records = self.checkpoints.learn()
+        planner = Planner(job(self.root, *steps), records, {})
+        decided = []
+        for one in steps:
+            decision = planner.decide(one, planner.parts(one))
+            decided.append((decision.action, decision.reason))
+            if decision.action is Action.RESTORE:
+                self.checkpoints.restore(records[one.id], planner.ownership.known_contents)
+        return decided
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def one(tmp_path: Path, store: MemoryStore) -> Machine:
+    return Machine(tmp_path / "one", store)
+
+
+@pytest.fixture
+def other(tmp_path: Path, store: MemoryStore) -> Machine:
+    return Machine(tmp_path / "other", store)
+
+
+def writing(path: str, text: str) -> Callable[[Path], object]:
+    """A step that writes one file."""
+    return lambda root: (root / path).write_text(text)
+
+
+def build(root: Path) -> None:
+    """Adds, changes, deletes; files, folders and links; modes and times."""
+    (root / "dist/empty").mkdir(parents=True)
+    (root / "dist/app").write_bytes(b"\x7fELF" + os.urandom(5000))
+    (root / "dist/app").chmod(0o755)
+    (root / "dist/readonly").write_text("r")
+    (root / "dist/readonly").chmod(0o444)
+    (root / "dist/link").symlink_to("app")
+    (root / "dist/dangling").symlink_to("nowhere")
+    (root / os.fsdecode(b"odd\xff\nname")).write_text("odd")
+    (root / "src/main.c").write_text("int main(void);")
+    (root / "doomed").unlink()
+    os.utime(root / "dist/app", ns=(1, 1_650_000_000_123_456_789))
+    os.utime(root / "dist", ns=(1, 1_650_000_000_987_654_321))
+
+
+RESTORED = (Action.RESTORE, Reason.RESTORED)
+SKIPPED = (Action.SKIP, Reason.DONE)
+
+
+def test_another_machine_gets_bytes_modes_links_times_and_deletions(one: Machine, other: Machine) -> None:
+    done = one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    wanted = scan(one.root)
+    assert other.resume(other.step("build")) == [RESTORED]
+    found = scan(other.root)
+    assert found == wanted
+    assert found["dist/app"].mtime_ns == 1_650_000_000_123_456_789
+    assert found["dist"].mtime_ns == 1_650_000_000_987_654_321
+    assert "doomed" not in found
+    assert done.layer.deleted == ("doomed",)
+    assert one.warnings == other.warnings == []
+    assert one.kept == [("build",)]
+
+
+def test_a_machine_that_has_it_all_fetches_the_state_only(one: Machine, store: MemoryStore, tmp_path: Path) -> None:
+    one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    again = Machine(tmp_path / "again", store)
+    shutil.rmtree(again.root)
+    shutil.copytree(one.root, again.root, symlinks=True)
+    assert again.resume(again.step("build")) == [SKIPPED]
+    assert store.calls == ["save", "find", "fetch"]
+
+
+def test_a_declared_output_is_restored_too(one: Machine, other: Machine) -> None:
+    outputs = ("dist",)
+    one.run(one.step("build", outputs), build)
+    one.checkpoints.finish(30)
+    assert other.resume(other.step("build", outputs)) == [RESTORED]
+    assert (other.root / "dist/app").read_bytes() == (one.root / "dist/app").read_bytes()
+    assert (other.root / "doomed").exists()
+
+
+def test_a_step_that_leaves_nothing_is_skipped_elsewhere(one: Machine, other: Machine) -> None:
+    one.run(one.step("test"))
+    one.checkpoints.finish(30)
+    assert other.resume(other.step("test")) == [SKIPPED]
+
+
+def test_two_steps_that_edit_one_file_are_restored_one_after_the_other(one: Machine, other: Machine) -> None:
+    for number in "123":
+        one.run(one.step(f"s{number}"), writing("f", number))
+    one.checkpoints.finish(30)
+    steps = [other.step(f"s{number}") for number in "123"]
+    assert other.resume(*steps) == [RESTORED] * 3
+    assert scan(other.root) == scan(one.root)
+    assert (other.root / "f").read_text() == "3"
+
+
+def test_steps_that_edit_and_remove_a_source_are_restored_in_order(one: Machine, other: Machine) -> None:
+    one.run(one.step("a"), writing("doomed", "edited"))
+    one.run(one.step("b"), lambda root: (root / "doomed").unlink())
+    one.run(one.step("c"), writing("doomed", "again"))
+    one.checkpoints.finish(30)
+    assert other.resume(*(other.step(name) for name in "abc")) == [RESTORED] * 3
+    assert (other.root / "doomed").read_text() == "again"
+
+
+def test_a_changed_file_is_put_back_only_over_what_it_was(one: Machine, other: Machine) -> None:
+    one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    (other.root / "src/main.c").write_text("somebody's work")
+    before = scan(other.root)
+    with pytest.raises(StoreError, match=r"src/main\.c"):
+        other.resume(other.step("build"))
+    assert scan(other.root) == before
+
+
+def test_what_finishes_during_an_upload_goes_up_together(one: Machine, other: Machine, store: MemoryStore) -> None:
+    store.gate.clear()
+    one.run(one.step("s0"), writing("0", "0"))
+    assert store.uploading.wait(30)
+    for number in range(1, 6):
+        one.run(one.step(f"s{number}"), writing(str(number), str(number)))
+    store.gate.set()
+    one.checkpoints.finish(30)
+    assert one.kept == [("s0",), ("s1", "s2", "s3", "s4", "s5")]
+    assert [key.split("-")[4] for key in store.entries] == ["s0", "s5"]
+    assert other.resume(*(other.step(f"s{number}") for number in range(6))) == [RESTORED] * 6
+    assert store.calls.count("fetch") == 2
+
+
+def test_uploads_keep_the_order_of_the_steps(one: Machine, store: MemoryStore) -> None:
+    reached = threading.Event()
+
+    def kept(steps: tuple[str, ...], _size: int) -> None:
+        one.kept.append(steps)
+        reached.set()
+
+    one.checkpoints._kept = kept
+    for number in range(4):
+        reached.clear()
+        one.run(one.step(f"s{number}"))
+        assert reached.wait(30)
+    one.checkpoints.finish(30)
+    assert one.kept == [(f"s{number}",) for number in range(4)]
+    assert [key.split("-")[7] for key in store.entries] == ["000001", "000002", "000003", "000004"]
+
+
+def test_two_uploads_are_never_of_one_second(one: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_APART", 0.4)
+    times = []
+    real = store.save
+
+    def save(key: str, source: Path) -> None:
+        times.append(time.monotonic())
+        real(key, source)
+
+    monkeypatch.setattr(store, "save", save)
+    one.checkpoints._last_upload = time.monotonic()
+    one.run(one.step("a"))
+    one.run(one.step("b"))
+    one.checkpoints.finish(30)
+    assert one.kept == [("a", "b")]
+    assert len(times) == 1
+
+
+def test_the_newest_archive_tells_the_whole_state(one: Machine, other: Machine, store: MemoryStore) -> None:
+    one.run(one.step("a"), writing("a", "a"))
+    one.checkpoints.finish(30)
+    second = Machine(other.root.parent / "second", store)
+    second.resume(second.step("a"))
+    second.run(second.step("b"), writing("b", "b"))
+    second.checkpoints.finish(30)
+    assert other.resume(other.step("a"), other.step("b")) == [RESTORED, RESTORED]
+    assert {path for path in scan(other.root) if path in "ab"} == {"a", "b"}
+
+
+def test_a_plan_on_another_machine_says_restore_and_changes_nothing(one: Machine, other: Machine) -> None:
+    one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    before = scan(other.root)
+    plan = plan_job(job(other.root, other.step("build")), other.checkpoints.learn(), {})
+    assert [(decision.action, decision.reason) for decision in plan.decisions] == [RESTORED]
+    assert scan(other.root) == before
+
+
+def test_a_later_change_of_the_workspace_is_not_in_an_earlier_layer(one: Machine, other: Machine) -> None:
+    one.run(one.step("a"), writing("f", "a"))
+    (one.root / "f").write_text("not what a left")
+    one.checkpoints.finish(30)
+    assert other.resume(other.step("a")) == [RESTORED]
+    assert (other.root / "f").read_text() == "a"
+
+
+def test_what_was_there_after_a_failed_step_is_not_another_steps_doing(one: Machine) -> None:
+    one.checkpoints.look(one.digests)
+    (one.root / "litter").write_text("of a step that failed")
+    one.checkpoints.forget_look()
+    done = one.run(one.step("next"), writing("mine", ""))
+    assert {entry.path for entry in done.layer.entries} == {"mine"}
+
+
+def test_no_checkpoint_is_an_empty_state_without_a_word(other: Machine) -> None:
+    assert other.checkpoints.learn() == {}
+    assert other.warnings == []
+
+
+def test_only_done_steps_are_learned(one: Machine, other: Machine, store: MemoryStore) -> None:
+    forge(store, other, {"a": record(one.step("a"), one.root, Status.FAILED)})
+    assert other.checkpoints.learn() == {}
+
+
+def forge(store: MemoryStore, machine: Machine, records: dict[str, Any], header: dict[str, object] = NOTHING) -> None:
+    """Put an archive into the store that no run made."""
+    rows = {name: record_to_json(one) if isinstance(one, Record) else one for name, one in records.items()}
+    path = machine.root.parent / "forged"
+    write_archive({"job": KEYS.job, "records": rows} | header, [], path)
+    store.entries[KEYS.new("x", len(store.entries))] = path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"job": "another"},
+        {"job": None},
+        {"records": 7},
+        {"records": {"a": {"step": "a"}}},
+        {"records": {"a": None}},
+        {"records": ["a"]},
+    ],
+)
+def test_an_archive_that_is_not_ours_or_makes_no_sense_is_a_miss_with_one_line(
+    other: Machine, store: MemoryStore, header: dict[str, object]
+) -> None:
+    forge(store, other, {}, header)
+    assert other.checkpoints.learn() == {}
+    assert len(other.warnings) == 1
+    assert other.warnings[0].startswith("memory: ")
+    assert "\n" not in other.warnings[0]
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/passwd", "a\0b", "a//b", ""])
+def test_a_record_with_a_path_that_leads_out_is_a_miss_with_one_line(
+    other: Machine, store: MemoryStore, path: str
+) -> None:
+    good = record(other.step("a"), other.root)
+    row = record_to_json(good)
+    row["layer"] = {"entries": [{"path": path, "type": "dir", "mode": "0755", "mtime_ns": 1}]}
+    forge(store, other, {"a": row})
+    assert other.resume(other.step("a")) == [(Action.RUN, Reason.NEVER_RAN)]
+    assert len(other.warnings) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x28\xb5\x2f\xfd" + b"\0" * 50])
+def test_a_damaged_archive_is_a_miss_with_one_line(other: Machine, store: MemoryStore, content: bytes) -> None:
+    store.entries[KEYS.new("a", 1)] = content
+    assert other.checkpoints.learn() == {}
+    assert len(other.warnings) == 1
+
+
+def test_a_damaged_layer_restores_nothing(one: Machine, other: Machine, store: MemoryStore) -> None:
+    one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    [(key, whole)] = store.entries.items()
+    store.entries[key] = whole[:-3000] + bytes(byte ^ 255 for byte in whole[-3000:-2900]) + whole[-2900:]
+    before = scan(other.root)
+    with pytest.raises(StoreError):
+        other.resume(other.step("build"))
+    assert scan(other.root) == before
+    assert list(other.archives.glob("side*")) == []
+
+
+def test_an_evicted_archive_is_an_error_of_its_step_only(one: Machine, other: Machine, store: MemoryStore) -> None:
+    store.gate.clear()
+    one.run(one.step("a"), writing("a", "a"))
+    assert store.uploading.wait(30)
+    one.run(one.step("b"), writing("b", "b"))
+    store.gate.set()
+    one.checkpoints.finish(30)
+    del store.entries[next(iter(store.entries))]
+    records = other.checkpoints.learn()
+    with pytest.raises(StoreError, match="not there"):
+        other.checkpoints.restore(records["a"], lambda _path: ())
+    other.checkpoints.restore(records["b"], lambda _path: ())
+    assert (other.root / "b").exists()
+    assert other.warnings == []
+
+
+def test_a_step_that_was_not_kept_cannot_be_restored(other: Machine) -> None:
+    with pytest.raises(StoreError, match="not kept"):
+        other.checkpoints.restore(record(other.step("a"), other.root), lambda _path: ())
+
+
+ERRORS = [StoreError("memory: 503"), StoreDeniedError("memory: 403"), OSError(28, "No space left"), ValueError("bug")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_a_store_that_fails_to_save_is_said_once_and_costs_nothing(
+    one: Machine, store: MemoryStore, error: Exception
+) -> None:
+    store.refuse["save"] = error
+    for name in "abc":
+        one.run(one.step(name), writing(name, name))
+    one.checkpoints.finish(30)
+    one.checkpoints.keep(record(one.step("d"), one.root))
+    assert len(one.warnings) == 1
+    assert "going on without the store" in one.warnings[0]
+    assert store.calls.count("save") == 1
+
+
+@pytest.mark.parametrize("method", ["find", "fetch"])
+def test_a_store_that_fails_to_tell_is_said_once_and_costs_nothing(
+    one: Machine, other: Machine, store: MemoryStore, method: str
+) -> None:
+    one.run(one.step("a"))
+    one.checkpoints.finish(30)
+    store.refuse[method] = StoreError("memory: 503")
+    assert other.checkpoints.learn() == {}
+    other.run(other.step("a"))
+    other.checkpoints.finish(30)
+    assert len(other.warnings) == 1
+    assert len(store.entries) == 1
+
+
+@pytest.mark.parametrize("method", ["find", "fetch"])
+def test_a_required_store_that_fails_to_tell_is_an_error(
+    one: Machine, store: MemoryStore, tmp_path: Path, method: str
+) -> None:
+    one.run(one.step("a"))
+    one.checkpoints.finish(30)
+    store.refuse[method] = StoreError("memory: 503")
+    strict = Machine(tmp_path / "strict", store, required=True)
+    with pytest.raises(StoreError, match="503"):
+        strict.checkpoints.learn()
+
+
+def test_a_required_store_that_fails_to_save_is_an_error_at_the_end(store: MemoryStore, tmp_path: Path) -> None:
+    strict = Machine(tmp_path / "strict", store, required=True)
+    store.refuse["save"] = StoreError("memory: 503")
+    strict.run(strict.step("a"))
+    with pytest.raises(StoreError, match="503"):
+        strict.checkpoints.finish(30)
+    assert len(strict.warnings) == 1
+
+
+def gone_before_packing(machine: Machine) -> None:
+    of = machine.step("a")
+    machine.checkpoints.look(machine.digests)
+    (machine.root / "f").write_text("f")
+    layer = machine.checkpoints.changes(of, Layer(), machine.digests)
+    (machine.root / "f").unlink()
+    machine.checkpoints.keep(record(of, machine.root, layer=layer))
+
+
+def test_a_step_that_cannot_be_packed_is_named_and_runs_again_elsewhere(one: Machine, other: Machine) -> None:
+    gone_before_packing(one)
+    one.run(one.step("b"), writing("b", "b"))
+    one.checkpoints.finish(30)
+    assert len(one.warnings) == 1
+    assert "step 'a' is done but not kept" in one.warnings[0]
+    assert other.resume(other.step("a"), other.step("b")) == [(Action.RUN, Reason.NEVER_RAN), RESTORED]
+
+
+def test_a_step_that_cannot_be_packed_for_a_required_store_is_an_error(store: MemoryStore, tmp_path: Path) -> None:
+    strict = Machine(tmp_path / "strict", store, required=True)
+    with pytest.raises(StoreError, match="step 'a' could not be packed"):
+        gone_before_packing(strict)
+
+
+def test_an_older_record_of_a_step_that_was_not_kept_this_time_is_not_handed_on(
+    one: Machine, other: Machine, store: MemoryStore
+) -> None:
+    one.run(one.step("a"), writing("f", "old"))
+    one.checkpoints.finish(30)
+    second = Machine(other.root.parent / "second", store)
+    second.checkpoints.learn()
+    gone_before_packing(second)
+    second.run(second.step("b"))
+    second.checkpoints.finish(30)
+    assert other.resume(other.step("a"), other.step("b")) == [(Action.RUN, Reason.NEVER_RAN), SKIPPED]
+
+
+def test_a_step_that_leaves_what_we_may_not_read_is_not_kept(public: Path, store: MemoryStore) -> None:
+    one = Machine(public / "one", store)
+
+    def closed(root: Path) -> None:
+        (root / "data/deep").mkdir(parents=True)
+        (root / "data/deep/f").write_text("")
+        (root / "data").chmod(0)
+
+    with as_nobody(one.root.parent):
+        done = one.run(one.step("a"), closed)
+        one.run(one.step("b"), writing("b", "b"))
+        one.checkpoints.finish(30)
+    assert done.layer.deleted == ()
+    assert len(one.warnings) == 1
+    assert "data/" in one.warnings[0]
+    assert one.kept == [("b",)]
+    (one.root / "data").chmod(0o755)
+
+
+@pytest.fixture
+def stuck(one: Machine, store: MemoryStore) -> Iterator[Machine]:
+    """A machine whose upload does not end before the test does."""
+    store.gate.clear()
+    one.run(one.step("a"))
+    assert store.uploading.wait(30)
+    yield one
+    store.gate.set()
+    one.checkpoints._worker.join(30)
+
+
+def test_the_end_waits_no_longer_than_it_may(stuck: Machine) -> None:
+    begin = time.monotonic()
+    stuck.checkpoints.finish(0.2)
+    assert time.monotonic() - begin < 30
+    assert stuck.warnings == ["memory: the last checkpoint was not stored within 0.2 s; its steps run again"]
+
+
+def test_an_upload_that_fails_after_the_end_says_nothing_more(stuck: Machine, store: MemoryStore) -> None:
+    stuck.checkpoints.finish(0)
+    store.refuse["save"] = StoreError("memory: 503")
+    store.gate.set()
+    stuck.checkpoints._worker.join(30)
+    assert len(stuck.warnings) == 1
+
+
+def test_nothing_kept_ends_at_once(one: Machine) -> None:
+    one.checkpoints.finish(3600)
+    one.checkpoints._worker.join(30)
+    assert not one.checkpoints._worker.is_alive()
+
+
+def test_nothing_is_left_in_our_folder_but_what_was_fetched(one: Machine, other: Machine) -> None:
+    one.run(one.step("build"), build)
+    one.checkpoints.finish(30)
+    assert os.listdir(one.archives) == []
+    other.resume(other.step("build"))
+    assert os.listdir(other.archives) == ["fetched-0.tar.zst"]
+
+
+def test_set_id_bits_do_not_travel(one: Machine, other: Machine) -> None:
+    def change(root: Path) -> None:
+        (root / "tool").write_text("")
+        (root / "tool").chmod(0o6755)
+
+    one.run(one.step("a"), change)
+    one.checkpoints.finish(30)
+    assert other.resume(other.step("a")) == [RESTORED]
+    assert stat.S_IMODE((other.root / "tool").stat().st_mode) == 0o755
+    assert other.resume(other.step("a")) == [SKIPPED]
+
+
+def test_the_header_says_job_and_all_records(one: Machine, store: MemoryStore, tmp_path: Path) -> None:
+    done = one.run(one.step("a"), writing("f", ""))
+    one.checkpoints.finish(30)
+    [(key, whole)] = store.entries.items()
+    (tmp_path / "archive").write_bytes(whole)
+    header = read_header(tmp_path / "archive")
+    assert (header["job"], list(header["records"])) == (KEYS.job, ["a"])
+    assert header["records"]["a"]["archive"] == {"key": key, "layer": "000001-a"}
+    assert replace(done, archive=None).result == result_of(done.layer)

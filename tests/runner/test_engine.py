@@ -1,0 +1,489 @@
+"""A job from its first step to its last: what runs, in which order, and what is recorded of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checkpoint_action.errors import StateWriteError, StoreError
+from checkpoint_action.model import AUTO, Job, Reason, Retry, Status, Step
+from checkpoint_action.runner import checkpoints as checkpoints_module
+from checkpoint_action.runner import durable, events
+from checkpoint_action.runner import journal as journal_module
+from checkpoint_action.runner.checkpoints import Checkpoints
+from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.journal import Journal, StatePaths, load
+from checkpoint_action.runner.keys import KeyScheme
+from checkpoint_action.runner.process import Command, End, Limits, Outcome
+from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.runner.stop import StopRequest
+from tests.runner.jobs import job, step
+from tests.runner.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="commands of sh")
+
+
+@dataclass
+class Commands:
+    """Stands in for the process runner: what each step's next tries do; by default they end well.
+
+    :ivar ran: ids of the steps whose commands were started.
+    """
+
+    ends: dict[str, list[Any]] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+    def __call__(self, command: Command, limits: Limits, write: Callable[[bytes], None], stop: StopRequest) -> Outcome:
+        name = command.env["CHECKPOINT_STEP"]
+        self.ran.append(name)
+        todo = self.ends.get(name, [])
+        end = todo.pop(0) if todo else 0
+        if callable(end):
+            end = end(write, stop)
+        if isinstance(end, Outcome):
+            return end
+        return Outcome(End.EXITED, end or 0, None, 2.0)
+
+
+class World:
+    """One job's folder, and runs of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "work"
+        self.root.mkdir()
+        self.state = root / "state"
+        self.state.mkdir()
+        self.paths = StatePaths(self.state, "demo")
+        self.commands = Commands()
+        self.told: list[events.Event] = []
+        self.output = b""
+        self.stop = StopRequest()
+        self.checkpoints: Checkpoints | None = None
+
+    def _write(self, data: bytes) -> None:
+        self.output += data
+
+    def step(self, name: str, **changes: Any) -> Step:
+        return step(name, self.root, **changes)
+
+    def chain(self, *names: str, **changes: Any) -> list[Step]:
+        return [
+            self.step(name, needs=tuple(names[number - 1 : number]), **changes) for number, name in enumerate(names)
+        ]
+
+    def run(self, *steps: Step, real: bool = False, forced: bool = False, **of_job: Any) -> events.RunEnded:
+        """One run, as a new process would make it."""
+        self.told.clear()
+        self.commands.ran.clear()
+        self.stop = StopRequest()
+        journal = Journal(self.paths, load(self.paths))
+        if self.checkpoints is not None:
+            journal.merge(self.checkpoints.learn())
+        journal.open()
+        more: dict[str, Any] = {} if real else {"run": self.commands}
+        engine = Engine(
+            job(self.root, *steps, **of_job),
+            journal,
+            dict(os.environ),
+            listener=self.told.append,
+            write=self._write,
+            stop=self.stop,
+            options=RunOptions(forced=forced),
+            checkpoints=self.checkpoints,
+            **more,
+        )
+        try:
+            return engine.run()
+        finally:
+            journal.close()
+
+    def status(self) -> dict[str, Status]:
+        return {name: record.status for name, record in load(self.paths).records.items()}
+
+    def kinds(self) -> list[str]:
+        """What was told, in short."""
+        rows = []
+        for event in self.told:
+            name = type(event).__name__
+            one: Any = event
+            if isinstance(event, events.StepBlocked):
+                name += f" {event.step} by {event.need}"
+            elif isinstance(event, events.StepStarted | events.StepSkipped | events.StepRestored):
+                name += f" {one.decision.step} {one.decision.reason.value}"
+            elif isinstance(event, events.StepEnded):
+                name += f" {event.record.step} {event.record.status.value}"
+            rows.append(name)
+        return rows
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_steps_run_in_order_once_and_are_skipped_the_next_time(world: World) -> None:
+    steps = world.chain("a", "b", "c")
+    ended = world.run(*steps)
+    assert (ended.exit_code, ended.ran, ended.pending) == (0, ("a", "b", "c"), ())
+    assert world.kinds() == [
+        "RunStarted",
+        *(word for name in "abc" for word in (f"StepStarted {name} never-ran", f"StepEnded {name} done")),
+        "RunEnded",
+    ]
+    ended = world.run(*steps)
+    assert (ended.exit_code, ended.ran, ended.skipped, ended.saved) == (0, (), ("a", "b", "c"), 6.0)
+    assert world.commands.ran == []
+
+
+def test_a_later_failure_keeps_earlier_work(world: World) -> None:
+    steps = world.chain("a", "b", "c", "d")
+    world.commands.ends = {"c": [7]}
+    ended = world.run(*steps)
+    assert (ended.exit_code, ended.ran, ended.failed, ended.pending) == (1, ("a", "b", "c"), ("c",), ("d",))
+    assert world.status() == {"a": Status.DONE, "b": Status.DONE, "c": Status.FAILED}
+    assert world.run(*steps).ran == ("c", "d")
+    assert world.kinds()[1:4] == ["StepSkipped a done", "StepSkipped b done", "StepStarted c failed-before"]
+
+
+def test_steps_that_need_a_failed_one_are_blocked_and_others_go_on(world: World) -> None:
+    steps = [
+        world.step("a"),
+        world.step("b", needs=("a",)),
+        world.step("c", needs=("b",)),
+        world.step("free"),
+    ]
+    world.commands.ends = {"a": [1]}
+    ended = world.run(*steps, continue_on_error=True)
+    assert (ended.exit_code, ended.ran, ended.pending) == (1, ("a", "free"), ("b", "c"))
+    assert [kind for kind in world.kinds() if "Blocked" in kind] == ["StepBlocked b by a", "StepBlocked c by b"]
+    assert world.status() == {"a": Status.FAILED, "free": Status.DONE}
+
+
+@pytest.mark.xfail(strict=False, reason="a blocked step's older record lets those behind it pass")
+def test_what_is_done_already_is_still_blocked_behind_a_step_that_fails_now(world: World) -> None:
+    steps = world.chain("a", "b", "c")
+    world.run(*steps)
+    steps[0] = world.step("a", command="changed")
+    steps[2] = world.step("c", command="changed", needs=("b",))
+    world.commands.ends = {"a": [1]}
+    ended = world.run(*steps, continue_on_error=True)
+    assert ended.ran == ("a",)
+    assert ended.pending == ("b", "c")
+
+
+def test_without_continue_on_error_the_first_failure_stops_the_job(world: World) -> None:
+    world.commands.ends = {"a": [1]}
+    ended = world.run(world.step("a"), world.step("b"))
+    assert (ended.ran, ended.pending) == (("a",), ("b",))
+
+
+@pytest.mark.parametrize(("limit", "ran"), [(1, "a"), (2, "ab"), (3, "abc"), (None, "abcd")])
+def test_so_many_failures_stop_the_job(world: World, limit: int | None, ran: str) -> None:
+    world.commands.ends = {name: [1] for name in "abcd"}
+    ended = world.run(*(world.step(name) for name in "abcd"), continue_on_error=True, max_failures=limit)
+    assert ended.ran == tuple(ran)
+    assert ended.exit_code == 1
+
+
+def test_a_missing_output_fails_the_step_with_a_code_of_its_own(world: World) -> None:
+    (world.root / "a.txt").write_text("")
+    one = world.step("a", outputs=("a.txt", "b.txt"))
+    assert world.run(one).exit_code == 1
+    record = load(world.paths).records["a"]
+    assert (record.status, record.exit_code) == (Status.FAILED, -2)
+    assert "b.txt" in record.error
+    world.run(one)
+    assert world.kinds()[1] == "StepStarted a failed-before"
+
+
+def test_outputs_are_recorded_and_looked_at_again(world: World) -> None:
+    def write(*_: object) -> int:
+        (world.root / "out").write_text("out")
+        return 0
+
+    one = world.step("a", outputs=("out",))
+    world.commands.ends = {"a": [write, write]}
+    world.run(one)
+    assert world.run(one).skipped == ("a",)
+    (world.root / "out").unlink()
+    assert world.run(one).ran == ("a",)
+    assert "StepStarted a output-missing" in world.kinds()
+
+
+def test_a_step_that_ran_again_to_the_same_outputs_stops_the_wave(world: World) -> None:
+    def write(*_: object) -> int:
+        (world.root / "out").write_text("out")
+        return 0
+
+    world.commands.ends = {"a": [write, write]}
+    first, second = world.step("a", outputs=("out",)), world.step("b", needs=("a",))
+    world.run(first, second)
+    (world.root / "out").unlink()
+    ended = world.run(first, second)
+    assert (ended.ran, ended.skipped) == (("a",), ("b",))
+
+
+def test_tries_are_counted_and_the_last_one_is_recorded(world: World) -> None:
+    world.commands.ends = {"a": [1, 2, 0]}
+    ended = world.run(world.step("a", retry=Retry(max=5, backoff=0)))
+    assert ended.exit_code == 0
+    record = load(world.paths).records["a"]
+    assert (record.status, record.tries, record.exit_code) == (Status.DONE, 3, 0)
+    retried = [event for event in world.told if isinstance(event, events.StepRetried)]
+    assert [(event.failed.tries, event.failed.exit_code) for event in retried] == [(1, 1), (2, 2)]
+
+
+def test_a_step_is_recorded_as_running_before_it_starts_and_as_ended_before_the_next(world: World) -> None:
+    seen: list[dict[str, Status]] = []
+
+    def look(*_: object) -> int:
+        seen.append(world.status())
+        return 0
+
+    world.commands.ends = {"a": [look], "b": [look]}
+    world.run(*world.chain("a", "b"))
+    assert seen == [{"a": Status.RUNNING}, {"a": Status.DONE, "b": Status.RUNNING}]
+
+
+def test_a_stop_leaves_the_step_interrupted_and_the_rest_pending(world: World) -> None:
+    def stopped(_write: object, stop: StopRequest) -> Outcome:
+        stop.request(signal.SIGTERM)
+        return Outcome(End.STOPPED, None, 15, 1.0)
+
+    world.commands.ends = {"b": [stopped]}
+    steps = world.chain("a", "b", "c")
+    ended = world.run(*steps)
+    assert (ended.exit_code, ended.signal, ended.pending) == (143, 15, ("c",))
+    assert world.status() == {"a": Status.DONE, "b": Status.INTERRUPTED}
+    assert world.run(*steps).ran == ("b", "c")
+    assert "StepStarted b interrupted-before" in world.kinds()
+
+
+def test_a_stop_after_the_last_step_changes_nothing(world: World) -> None:
+    def late(_write: object, stop: StopRequest) -> int:
+        stop.request(signal.SIGINT)
+        return 0
+
+    world.commands.ends = {"a": [late]}
+    assert world.run(world.step("a")).exit_code == 0
+
+
+def test_forced_and_always_steps_run_though_they_are_done(world: World) -> None:
+    steps = [world.step("a"), world.step("b", always=True)]
+    world.run(*steps)
+    assert world.run(*steps).ran == ("b",)
+    assert world.run(*steps, forced=True).ran == ("a", "b")
+
+
+def test_a_record_of_an_older_run_survives_runs_of_other_steps(world: World) -> None:
+    world.run(world.step("a"))
+    world.run(world.step("b"))
+    assert world.status() == {"a": Status.DONE, "b": Status.DONE}
+
+
+# The state cannot be written.
+
+
+@pytest.mark.parametrize("transition", ["running", "done"])
+def test_a_state_that_cannot_be_written_stops_the_run_and_names_the_step(
+    world: World, monkeypatch: pytest.MonkeyPatch, transition: str
+) -> None:
+    real = durable.append
+
+    def append(fd: int, data: bytes) -> None:
+        if b'"step":"b"' in data and f'"status":"{transition}"'.encode() in data:
+            raise OSError(28, "No space left on device")
+        real(fd, data)
+
+    monkeypatch.setattr(journal_module, "append", append)
+    with pytest.raises(StateWriteError, match=f"step 'b': its {transition} could not be recorded") as caught:
+        world.run(*world.chain("a", "b", "c"))
+    assert caught.value.exit_code == 5
+    assert world.commands.ran == (["a"] if transition == "running" else ["a", "b"])
+    assert world.status()["a"] is Status.DONE
+    assert world.status().get("b") is not Status.DONE
+    monkeypatch.undo()
+    assert world.run(*world.chain("a", "b", "c")).ran == ("b", "c")
+
+
+# Real commands.
+
+
+@posix
+def test_a_log_is_truncated_for_each_try_and_the_terminal_gets_all(world: World) -> None:
+    log = world.root / "logs" / "deep" / "a.log"
+    command = "echo try $CHECKPOINT_TRY; exit $((2 - CHECKPOINT_TRY))"
+    one = world.step("a", command=command, log=log, retry=Retry(1, backoff=0))
+    assert world.run(one, real=True).exit_code == 0
+    assert log.read_bytes() == b"try 2\n"
+    assert world.output == b"try 1\ntry 2\n"
+    assert load(world.paths).records["a"].log == "logs/deep/a.log"
+
+
+@posix
+def test_a_log_holds_the_exact_bytes(world: World) -> None:
+    log = world.root / "a.log"
+    ended = world.run(world.step("a", command=r"printf 'a\377\227\262\n'; echo more >&2; exit 3", log=log), real=True)
+    assert log.read_bytes() == world.output == b"a\xff\x97\xb2\nmore\n"
+    assert ended.exit_code == 1
+    assert load(world.paths).records["a"].exit_code == 3
+
+
+@posix
+def test_a_log_that_cannot_be_written_costs_a_warning(world: World) -> None:
+    (world.root / "file").write_text("")
+    ended = world.run(world.step("a", command="echo hello", log=world.root / "file" / "a.log"), real=True)
+    assert ended.exit_code == 0
+    assert world.output == b"hello\n"
+    assert sum(isinstance(event, events.Warned) for event in world.told) == 1
+
+
+@posix
+def test_a_step_killed_by_a_signal_has_failed_with_the_signal_and_no_code(world: World) -> None:
+    assert world.run(world.step("a", command="kill -9 $$"), real=True).exit_code == 1
+    record = load(world.paths).records["a"]
+    assert (record.status, record.exit_code, record.signal) == (Status.FAILED, None, 9)
+
+
+@posix
+def test_a_time_out_is_a_status_of_its_own(world: World) -> None:
+    world.run(world.step("a", command="exec sleep 300", timeout=0.2), real=True)
+    record = load(world.paths).records["a"]
+    assert record.status is Status.TIMEOUT
+    assert record.error == "it took longer than its 0.2 s"
+
+
+@posix
+def test_variables_reach_the_command(world: World) -> None:
+    one = world.step("a", command="echo $CHECKPOINT_JOB $CHECKPOINT_STEP $CHECKPOINT_TRY $V", env={"V": "v"})
+    world.run(one, real=True)
+    assert world.output == b"demo a 1 v\n"
+
+
+@posix
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="lists /proc/self/fd")
+def test_neither_lock_nor_journal_nor_log_leak_into_a_step(world: World) -> None:
+    one = world.step("a", command="ls -l /proc/self/fd | grep -c state; ls /proc/self/fd", log=world.root / "a.log")
+    world.run(one, real=True)
+    assert world.output.split() == [b"0", b"0", b"1", b"2", b"3"]
+
+
+@posix
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+def test_a_wall_clock_that_jumps_does_not_matter(world: World, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+    now = 1_700_000_000.0
+
+    def wall() -> float:
+        nonlocal now
+        now += jump
+        return now
+
+    monkeypatch.setattr(time, "time", wall)
+    one = world.step("a", command="[ $CHECKPOINT_TRY = 2 ]", timeout=60.0, retry=Retry(1, backoff=0.01))
+    ended = world.run(one, real=True)
+    record = load(world.paths).records["a"]
+    assert (ended.exit_code, record.tries) == (0, 2)
+    assert 0 <= record.duration < 60
+    assert 0 <= ended.seconds < 60
+
+
+# With a store.
+
+
+@dataclass
+class Elsewhere:
+    """Machines that share a store."""
+
+    folder: Path
+    store: MemoryStore = field(default_factory=MemoryStore)
+    warnings: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def machine(self) -> World:
+        self.count += 1
+        folder = self.folder / str(self.count)
+        folder.mkdir()
+        world = World(folder)
+        archives = folder / "archives"
+        archives.mkdir()
+        world.checkpoints = Checkpoints(
+            self.store,
+            KeyScheme("run1", "demo", "1", "1"),
+            archives,
+            Workspace.at(world.root, Excludes(())),
+            warn=self.warnings.append,
+        )
+        return world
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
+    monkeypatch.setattr(checkpoints_module, "_APART", 0.0)
+    return Elsewhere(tmp_path)
+
+
+def auto(world: World) -> list[Step]:
+    """Two steps that change one file."""
+    return [
+        world.step("a", command="echo a > f", outputs=AUTO),
+        world.step("b", command="echo b >> f; [ ! -e fail ]", needs=("a",), outputs=AUTO),
+    ]
+
+
+@posix
+def test_a_fresh_machine_restores_what_is_done_and_runs_the_rest(elsewhere: Elsewhere) -> None:
+    first = elsewhere.machine()
+    (first.root / "fail").write_text("")
+    assert first.run(*auto(first), real=True).failed == ("b",)
+    second = elsewhere.machine()
+    ended = second.run(*auto(second), real=True)
+    assert (ended.restored, ended.ran, ended.exit_code) == (("a",), ("b",), 0)
+    assert (second.root / "f").read_text() == "a\nb\n"
+    third = elsewhere.machine()
+    assert third.run(*auto(third), real=True).restored == ("a", "b")
+    assert (third.root / "f").read_text() == "a\nb\n"
+    assert third.kinds()[1:3] == ["StepRestored a restored", "StepRestored b restored"]
+    assert elsewhere.warnings == []
+
+
+@posix
+def test_a_step_whose_archive_is_gone_runs(elsewhere: Elsewhere) -> None:
+    first = elsewhere.machine()
+    (first.root / "fail").write_text("")
+    first.run(*auto(first), real=True)
+    (first.root / "fail").unlink()
+    between = elsewhere.machine()
+    between.run(*auto(between), real=True)  # so that each step has an archive of its own
+    second = elsewhere.machine()
+    del elsewhere.store.entries[next(iter(elsewhere.store.entries))]
+    ended = second.run(*auto(second), real=True)
+    assert (ended.exit_code, ended.ran, ended.restored) == (0, ("a",), ("b",))
+    assert "StepStarted a archive-missing" in second.kinds()
+    assert (second.root / "f").read_text() == "a\nb\n"
+
+
+@posix
+def test_a_store_that_is_down_costs_one_warning(elsewhere: Elsewhere) -> None:
+    elsewhere.store.refuse = dict.fromkeys(["find", "save", "fetch"], StoreError("memory: 503"))
+    world = elsewhere.machine()
+    assert world.run(*auto(world), real=True).exit_code == 0
+    assert len(elsewhere.warnings) == 1
+
+
+def test_reasons_told_are_of_the_closed_list(world: World) -> None:
+    world.run(*world.chain("a", "b"))
+    started = [event for event in world.told if isinstance(event, events.StepStarted)]
+    assert {event.decision.reason for event in started} <= set(Reason)
+    assert isinstance(world.told[0], events.RunStarted)
+    assert isinstance(world.told[0].job, Job)

@@ -1,0 +1,62 @@
+"""Keys tell jobs apart and are never used twice."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpoint_action.runner.keys import KeyScheme, job_slug
+
+KEYS = KeyScheme("run42", job_slug("Build", {"job": "build"}), "42", "1")
+
+
+def test_a_key_says_scope_job_step_run_attempt_and_sequence() -> None:
+    assert re.fullmatch(r"cpr1-run42-build-[0-9a-f]{16}-compile\.x-42-1-000007-[0-9a-f]{8}", KEYS.new("Compile.X", 7))
+
+
+def test_every_key_begins_with_the_prefix_of_its_job() -> None:
+    assert KEYS.new("a", 1).startswith(KEYS.prefix)
+    assert KEYS.prefix.endswith("-")
+
+
+def test_a_key_is_never_used_twice() -> None:
+    assert len({KEYS.new("a", 1) for _ in range(1000)}) == 1000
+
+
+@given(st.text(max_size=80), st.text(min_size=1, max_size=100))
+def test_keys_are_short_plain_and_in_lower_case(name: str, identity: str) -> None:
+    slug = job_slug(name, identity)
+    assert re.fullmatch(r"([a-z0-9._-]{1,40}-)?[0-9a-f]{16}", slug)
+    key = KeyScheme("commit" + "a" * 40, slug, "9" * 12, "99").new("S" * 100, 999_999)
+    assert key == key.lower()
+    assert len(key) < 400
+    assert "," not in key
+
+
+identities = st.fixed_dictionaries(
+    {"job": st.sampled_from(["a", "b"]), "matrix": st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"))}
+)
+
+
+@given(identities, identities)
+def test_two_jobs_never_share_a_prefix(one: dict[str, object], other: dict[str, object]) -> None:
+    keys = [KeyScheme("content", job_slug("job", identity), "1", "1") for identity in (one, other)]
+    assert keys[0].new("s", 1).startswith(keys[1].prefix) == (one == other)
+
+
+def test_names_that_look_alike_in_a_key_are_told_apart_by_identity() -> None:
+    assert job_slug("A b", ["A b"]) != job_slug("a-b", ["a-b"])
+
+
+def test_the_order_of_an_identity_does_not_count() -> None:
+    assert job_slug("a", {"x": 1, "y": 2}) == job_slug("a", {"y": 2, "x": 1})
+
+
+@pytest.mark.parametrize("scope", ["run1", "commitabc", "content"])
+def test_scopes_never_meet(scope: str) -> None:
+    others = {"run1", "run12", "commitabc", "content"} - {scope}
+    mine = KeyScheme(scope, KEYS.job, "1", "1").new("s", 1)
+    assert not [other for other in others if mine.startswith(KeyScheme(other, KEYS.job, "1", "1").prefix)]
