@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from checkpoint_action.runner.job_object import JobObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +54,10 @@ class WindowsTree:
             bufsize=0,
             creationflags=flags,
         )
+        self._job: JobObject | None = None
+        with suppress(OSError):  # without one, what psutil finds is ended
+            self._job = JobObject()
+            self._job.add(int(getattr(self._process, "_handle", 0)))
         self._known: dict[int, psutil.Process] = {}
         threading.Thread(target=self._read, name="read-output", daemon=True).start()
         threading.Thread(target=self._await_end, name="wait-for-shell", daemon=True).start()
@@ -105,6 +112,8 @@ class WindowsTree:
     def kill(self) -> list[str]:
         notes = []
         self.survivors()
+        if self._job is not None:
+            self._job.terminate()
         doomed: list[psutil.Process | subprocess.Popen[bytes]] = [*self._known.values(), self._process]
         for process in doomed:
             try:
@@ -127,5 +136,7 @@ class WindowsTree:
         """Nothing is ever left to us here."""
 
     def close(self) -> None:
+        if self._job is not None:
+            self._job.release()
         if self._ended and self._process.stdout is not None:
             self._process.stdout.close()
