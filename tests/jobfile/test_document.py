@@ -238,9 +238,11 @@ def test_half_a_character_by_its_escape_is_refused(loader: str) -> None:
         assert str(caught.value) == "f.yml:1:4: the file: v holds half of a character (a surrogate)"
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 50_000, "[" * 50_000 + "]" * 50_000])
-def test_endless_nesting_is_one_line(text: str) -> None:
-    assert fault_of(text).startswith("f.yml:1:")
+@pytest.mark.parametrize(("opening", "closing"), [("[", ""), ("[", "]"), ("{a: ", ""), ("- ", "")])
+def test_endless_nesting_is_one_line(loader: str, opening: str, closing: str) -> None:
+    # The one runs out of its own limit, the other out of Python's, and far more slowly.
+    depth = 100_000 if loader == "libyaml" else 800
+    assert fault_of(opening * depth + closing * depth).startswith("f.yml:1:")
 
 
 def test_many_aliases_of_aliases_cost_nothing() -> None:

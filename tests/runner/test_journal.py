@@ -261,7 +261,7 @@ class History:
                 grown = paths.journal.stat().st_size
                 self.moments.append((size + (grown - size) // copies, dict(state.records)))
                 size = grown
-        self.whole = bool(data.draw(st.booleans()))
+        self.whole = data.draw(st.integers(0, 3)) == 3
         if self.whole:
             state.close()
             self.moments = [(0, dict(state.records))]
@@ -321,7 +321,7 @@ def damaged(whole: bytes, data: st.DataObject) -> bytes:
     """Up to four bits flipped, at line ends more often than elsewhere."""
     places = [st.integers(0, len(whole) - 1)]
     if ends := [at for at, byte in enumerate(whole) if byte == 10]:
-        places += [st.sampled_from(ends), st.sampled_from(ends).map(lambda at: max(0, at - 5))]
+        places += [st.sampled_from(ends), st.sampled_from(ends[-3:]), st.sampled_from(ends[-3:]).map(lambda at: at - 5)]
     changed = bytearray(whole)
     for at in data.draw(st.lists(st.one_of(places), max_size=4)):
         changed[at] ^= 1 << data.draw(st.integers(0, 7))

@@ -425,7 +425,6 @@ def test_a_wall_clock_that_jumps_ends_nothing_and_keeps_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="what a pipe still holds is dropped half a second after the shell has ended")
 def test_a_terminal_that_is_slow_loses_nothing(shell: Shell) -> None:
     shell.on_output = lambda: time.sleep(0.4)
     outcome = shell.run("head -c 900000 /dev/zero; exit 3")
