@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, nearest, parse_duration
+from checkpoint_action.jobfile.values import (
+    NAME_RULE,
+    is_name,
+    name_from,
+    nearest,
+    parse_duration,
+    parse_limit,
+    parse_shell,
+)
 from checkpoint_action.model import AUTO, Retry
 
 if TYPE_CHECKING:
@@ -59,7 +67,7 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
     :param env: ``CPR_INPUT_*``, ``GITHUB_*`` and ``RUNNER_*`` variables.
     :raises UsageError: an input is not usable; the text names it and the nearest valid word.
     """
-    from checkpoint_action.jobfile.resolve import SHELLS, JobDefaults  # noqa: PLC0415  # needs the YAML package
+    from checkpoint_action.jobfile.resolve import JobDefaults  # noqa: PLC0415  # needs the YAML package
 
     def given(name: str) -> str:
         return env.get(_PREFIX + name.upper().replace("-", "_"), "").strip()
@@ -69,8 +77,10 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
     if not base.is_dir():
         raise UsageError(f"input working-directory: there is no folder '{given('working-directory')}' in the workspace")
     shell = given("shell") or "bash"
-    if shell not in SHELLS and "{0}" not in shell:
-        raise UsageError(f"input shell: unknown shell '{shell}'{nearest(shell, SHELLS)}")
+    try:
+        parse_shell(shell)
+    except ValueError as error:
+        raise UsageError(f"input shell: {error}") from None
     job = given("job")
     if job and not is_name(job):
         raise UsageError(f"input job: '{job}' is not valid; use {NAME_RULE}")
@@ -92,7 +102,7 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
             base=base,
             shell=shell,
             outputs=cast("Literal['auto']", AUTO),
-            timeout=_seconds("timeout", given),
+            timeout=_seconds("timeout", given, parse_limit),
             retry=retry,
             continue_on_error=_flag("continue-on-error", given),
             max_failures=_whole("max-failures", given, 1),
@@ -145,11 +155,11 @@ def _flag(name: str, given: Callable[[str], str]) -> bool:
     raise UsageError(f"input {name}: '{word}' is neither true nor false")
 
 
-def _seconds(name: str, given: Callable[[str], str]) -> float | None:
+def _seconds(name: str, given: Callable[[str], str], parse: Callable[[str], float] = parse_duration) -> float | None:
     if not given(name):
         return None
     try:
-        return parse_duration(given(name))
+        return parse(given(name))
     except ValueError as error:
         raise UsageError(f"input {name}: {error}") from None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import nearest, parse_duration, parse_endpoint
+from checkpoint_action.jobfile.values import nearest, parse_duration, parse_endpoint, parse_limit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,13 @@ class _Parser(argparse.ArgumentParser):
 def _duration(text: str) -> float:
     try:
         return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _limit(text: str) -> float:
+    try:
+        return parse_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -88,7 +95,7 @@ def _parser() -> _Parser:
         "-j", "--jobs", metavar="N", type=_count(1), default=1, help="run up to N independent steps at once"
     )
     limits = parser.add_argument_group("limits and failures")
-    limits.add_argument("--timeout", metavar="SECONDS", type=_duration, help="time each try of a step may take")
+    limits.add_argument("--timeout", metavar="SECONDS", type=_limit, help="time each try of a step may take")
     limits.add_argument(
         "--step-timeout", metavar="ID:SECONDS", action="append", default=[], help="the same for one step"
     )
@@ -104,9 +111,9 @@ def _parser() -> _Parser:
     limits.add_argument(
         "--wait-online", metavar="HOST:PORT", type=_endpoint, help="before another try, wait until this answers"
     )
-    limits.add_argument("--idle-timeout", metavar="SECONDS", type=_duration, help="time a step may go without output")
+    limits.add_argument("--idle-timeout", metavar="SECONDS", type=_limit, help="time a step may go without output")
     limits.add_argument(
-        "--budget", metavar="DURATION", type=_duration, help="stop before this much time has passed; exit code 75"
+        "--budget", metavar="DURATION", type=_limit, help="stop before this much time has passed; exit code 75"
     )
     limits.add_argument(
         "--on-hangup",

@@ -55,15 +55,14 @@ class Console:
         :param prefix: a program that starts it.
         :param options: of ``Popen``, instead of both outputs as pipes.
         """
-        streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
             [*prefix, str(PROGRAM), *words],
             cwd=self.folder,
             env=environment(),
-            stdin=subprocess.DEVNULL,
             encoding="utf-8",
             errors="surrogateescape",
-            **streams,
+            **{**streams, **options},
         )
 
     def script(self, text: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action.errors import JobFileError
-from checkpoint_action.jobfile.values import nearest, parse_duration
+from checkpoint_action.jobfile.values import nearest, parse_duration, parse_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -89,6 +89,14 @@ class Value:
         if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < least:
             self.fail(f"{self.what} must be a whole number from {least}, not '{text}'")
         return int(text)
+
+    def limit(self) -> float:
+        """Seconds that something may take, more than none."""
+        seconds = self.duration()
+        try:
+            return seconds if seconds > 0 else parse_limit(self.text())
+        except ValueError as error:
+            self.fail(f"{self.what}: {error}")
 
     def duration(self) -> float:
         """Seconds."""

@@ -14,7 +14,7 @@ from checkpoint_action.jobfile.values import (
     is_name,
     log_name,
     nearest,
-    parse_duration,
+    parse_limit,
     parse_retry_cause,
     parse_shell,
 )
@@ -107,7 +107,7 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
     for word in overrides.step_timeouts:
         name, text = _named("--step-timeout", word, "SECONDS", steps)
         try:
-            steps[name] = replace(steps[name], timeout=parse_duration(text))
+            steps[name] = replace(steps[name], timeout=parse_limit(text))
         except ValueError as error:
             raise UsageError(f"--step-timeout '{name}': {error}") from None
     for word in overrides.step_artifacts:

@@ -147,9 +147,9 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
     if "defaults" in fields:
         given = fields["defaults"].fields(DEFAULTS_KEYS)
         if "timeout" in given:
-            scope = replace(scope, timeout=given["timeout"].duration())
+            scope = replace(scope, timeout=given["timeout"].limit())
         if "idle-timeout" in given:
-            scope = replace(scope, idle_timeout=given["idle-timeout"].duration())
+            scope = replace(scope, idle_timeout=given["idle-timeout"].limit())
         if "wait-online" in given:
             scope = replace(scope, wait_online=_endpoint(given["wait-online"]))
         if "retry" in given:
@@ -163,7 +163,7 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
             fields["continue-on-error"].boolean() if "continue-on-error" in fields else defaults.continue_on_error
         ),
         max_failures=fields["max-failures"].integer(1) if "max-failures" in fields else defaults.max_failures,
-        budget=fields["budget"].duration() if "budget" in fields else None,
+        budget=fields["budget"].limit() if "budget" in fields else None,
     )
 
 
@@ -257,8 +257,8 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
         inputs=_patterns(fields["inputs"]) if "inputs" in fields else None,
         outputs=_outputs(fields["outputs"]) if "outputs" in fields else scope.outputs,
         needs=tuple(need.text() for need in needs) if "needs" in fields else default,
-        timeout=fields["timeout"].duration() if "timeout" in fields else scope.timeout,
-        idle_timeout=fields["idle-timeout"].duration() if "idle-timeout" in fields else scope.idle_timeout,
+        timeout=fields["timeout"].limit() if "timeout" in fields else scope.timeout,
+        idle_timeout=fields["idle-timeout"].limit() if "idle-timeout" in fields else scope.idle_timeout,
         wait_online=_endpoint(fields["wait-online"]) if "wait-online" in fields else scope.wait_online,
         interactive=fields["interactive"].boolean() if "interactive" in fields else False,
         leftovers=_leftovers(fields["leftovers"]) if "leftovers" in fields else "leave",

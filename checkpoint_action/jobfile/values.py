@@ -20,6 +20,7 @@ __all__ = [
     "nearest",
     "parse_duration",
     "parse_endpoint",
+    "parse_limit",
     "parse_retry_cause",
     "parse_shell",
 ]
@@ -84,6 +85,17 @@ def parse_retry_cause(text: str) -> Literal["error", "timeout"] | int:
     if re.fullmatch(r"[0-9]{1,10}", text) and int(text) > 0:
         return int(text)
     raise ValueError(f"'{text}' is neither error, timeout nor an exit code{nearest(text, ('error', 'timeout'))}")
+
+
+def parse_limit(text: str) -> float:
+    """Seconds of a duration that something may take, so more than none.
+
+    :raises ValueError: it is no duration, or nothing could ever happen in it.
+    """
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError(f"'{text}' leaves no time at all; leave the limit out to have none")
+    return seconds
 
 
 def parse_shell(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status
@@ -70,7 +70,7 @@ def judge(
         return Try(number, status, code, outcome.signal, started, outcome.duration, error, found, outcome.notes)
 
     if outcome.end is End.NOT_STARTED:
-        return ended(Status.FAILED, outcome.notes[0])
+        return replace(ended(Status.FAILED, outcome.notes[0]), notes=outcome.notes[1:])
     if outcome.end is End.STOPPED:
         return ended(Status.INTERRUPTED, "it was stopped")
     if outcome.end is End.BUDGET:

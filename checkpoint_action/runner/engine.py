@@ -128,6 +128,7 @@ class Engine:
         self._dependents: dict[str, list[int]] = {}
         self._ready: list[int] = []
         self._out_of_budget = False
+        self._blocked: set[str] = set()
         self._ran: list[str] = []
         self._skipped: list[str] = []
         self._restored: list[str] = []
@@ -240,7 +241,8 @@ class Engine:
         """Skip, restore or start one step whose needs are settled."""
         for need in step.needs:
             record = self._journal.records.get(need)
-            if record is None or record.status is not Status.DONE:
+            if need in self._blocked or record is None or record.status is not Status.DONE:
+                self._blocked.add(step.id)  # whatever an older record of it says
                 self._tell(events.StepBlocked(position, step.id, need))
                 self._release(step)
                 return

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import Reason
+from checkpoint_action.model import AUTO, Reason
 from checkpoint_action.runner.hashing import text_digest
 from checkpoint_action.runner.outputs import expand, name_in
 from checkpoint_action.runner.scan import entry_of
@@ -40,6 +40,7 @@ def fingerprint_parts(
     except ValueError:
         cwd = step.cwd.as_posix()
     parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
+    parts.update((f"output {pattern}", "declared") for pattern in ([AUTO] if step.outputs == AUTO else step.outputs))
     for name, value in step.env.items():
         parts[f"env {name}"] = text_digest(value)
     for name in step.pass_env:
@@ -77,6 +78,7 @@ _REASONS = (
     ("pass-env", Reason.ENV_CHANGED),
     ("input", Reason.INPUTS_CHANGED),
     ("needs", Reason.NEEDS_CHANGED),
+    ("output", Reason.OUTPUT_CHANGED),
 )
 
 
@@ -92,6 +94,8 @@ def explain_change(
                 continue
             if kind == "command":
                 return reason, f"{_one_line(old_command)} → {_one_line(new_command)}"
+            if kind == "output":
+                return reason, f"{name.partition(' ')[2]}: {before or 'not declared'} → {after or 'not declared'}"
             label = name.partition(" ")[2] or name
             if kind in {"env", "pass-env"}:
                 return reason, f"{label}: {_presence(before)} → {_presence(after)}"

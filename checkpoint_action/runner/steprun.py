@@ -18,6 +18,7 @@ from checkpoint_action.runner.shells import shell_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.attempts import Try
@@ -118,9 +119,12 @@ class StepRunner:
         if self._guardian is not None:
             self._guardian.watch(token)
         try:
+            _check_folder(step.cwd)
             with shell_command(step, env) as argv:
                 command = Command(argv, step.cwd, env, self._terminal, step.interactive)
                 outcome = self._run(command, self._limits(step), tee.write, self._stop)
+        except FolderError as error:
+            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (str(error),))
         except OSError as error:
             outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its script: {error}",))
         finally:
@@ -151,6 +155,19 @@ class StepRunner:
         if step.outputs == AUTO or not step.outputs:
             return Layer()
         return collect(step.outputs, step.cwd, self._job.root, self._digests)
+
+
+class FolderError(Exception):
+    """A step has no folder to run in."""
+
+
+def _check_folder(folder: Path) -> None:
+    """Say so before the system does, which would name the shell.
+
+    :raises FolderError: it is not there, or no folder.
+    """
+    if not folder.is_dir():
+        raise FolderError(f"its working directory {folder} is not there")
 
 
 class _Tee:

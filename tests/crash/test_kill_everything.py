@@ -18,13 +18,18 @@ from checkpoint_action.runner.journal import StatePaths, load
 TOOL = Path(sys.executable).with_name("checkpoint-run")
 STEPS = 20
 KILLS = 100
+AT_ONCE = 3
+KILLS_AT_ONCE = 60
 
 
-def command() -> list[str]:
-    """A job of twenty steps, each of which writes half of its output, takes its time, and writes all of it."""
-    words = [str(TOOL), "--job", "twenty", "--quiet"]
+def command(at_once: int = 1) -> list[str]:
+    """A job of twenty steps, each of which writes half of its output, takes its time, and writes all of it.
+
+    :param at_once: how many steps may run at once; if more than one, no step reads what another wrote.
+    """
+    words = [str(TOOL), "--job", "twenty", "--quiet", "--jobs", str(at_once)]
     for number in range(STEPS):
-        before = f"cat out.{number - 1} && " if number else ""
+        before = f"cat out.{number - 1} && " if number and at_once == 1 else ""
         script = (
             f"echo started >> started.{number}; printf half > out.{number}; sleep 0.01; "
             f"({before}echo full {number}) > whole.{number} && mv whole.{number} out.{number}"
@@ -65,23 +70,29 @@ def results(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("out.*")}
 
 
-@pytest.mark.slow
-def test_no_recorded_step_runs_again_and_no_half_step_counts(tmp_path: Path) -> None:
-    undisturbed = tmp_path / "undisturbed"
+def kill_again_and_again(top: Path, words: list[str], least: int) -> tuple[int, int]:
+    """Kill a job at random instants until it is through, in new folders until there were enough kills.
+
+    :param words: the job's command line.
+    :param least: the number of kills.
+    :returns: how many kills there were, and how many steps were started more than once.
+    """
+    undisturbed = top / "undisturbed"
     undisturbed.mkdir()
     begin = time.monotonic()
-    subprocess.run(command(), cwd=undisturbed, check=True)
+    subprocess.run(words, cwd=undisturbed, check=True)
     whole = time.monotonic() - begin
     seed = int.from_bytes(os.urandom(4), "big")
+    print(f"seed {seed}")  # shown when the test fails
     chance = random.Random(seed)
     kills = rounds = repeated = 0
-    while kills < KILLS:
+    while kills < least:
         rounds += 1
-        folder = tmp_path / f"round-{rounds}"
+        folder = top / f"round-{rounds}"
         folder.mkdir()
         done_at: dict[str, int] = {}
         while True:
-            process = subprocess.Popen(command(), cwd=folder)
+            process = subprocess.Popen(words, cwd=folder)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(0, whole * 0.3))
             finished = process.returncode == 0
@@ -101,6 +112,17 @@ def test_no_recorded_step_runs_again_and_no_half_step_counts(tmp_path: Path) -> 
                 break
         assert results(folder) == results(undisturbed), f"seed {seed}"
         repeated += sum(times - 1 for times in starts(folder).values())
-    assert kills >= KILLS
+    return kills, repeated
+
+
+@pytest.mark.slow
+def test_no_recorded_step_runs_again_and_no_half_step_counts(tmp_path: Path) -> None:
+    kills, repeated = kill_again_and_again(tmp_path, command(), KILLS)
     # Each kill can repeat the one step that was running, or had just ended without being recorded.
-    assert repeated <= kills, f"seed {seed}: {repeated} steps repeated by {kills} kills"
+    assert repeated <= kills
+
+
+@pytest.mark.slow
+def test_the_same_with_steps_that_run_at_once(tmp_path: Path) -> None:
+    kills, repeated = kill_again_and_again(tmp_path, command(AT_ONCE), KILLS_AT_ONCE)
+    assert repeated <= kills * AT_ONCE

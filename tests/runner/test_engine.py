@@ -170,7 +170,6 @@ def test_steps_that_need_a_failed_one_are_blocked_and_others_go_on(world: World)
     assert world.status() == {"a": Status.FAILED, "free": Status.DONE}
 
 
-@pytest.mark.xfail(strict=False, reason="a blocked step's older record lets those behind it pass")
 def test_what_is_done_already_is_still_blocked_behind_a_step_that_fails_now(world: World) -> None:
     steps = world.chain("a", "b", "c")
     world.run(*steps)

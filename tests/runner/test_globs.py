@@ -36,6 +36,8 @@ def classes(draw: st.DrawFn) -> Piece:
     chars = draw(st.frozensets(st.sampled_from(CHARS), min_size=1, max_size=4))
     ranges = draw(st.sampled_from([[], [("a", "c")], [("!", "-")], [("+", "-")], [("-", "a")]]))
     negated = draw(st.booleans())
+    if ranges == [("-", "a")]:
+        chars -= {"]"}  # its place is the first, and a range from "]" is something else
     body = "]" if "]" in chars else ""
     body += "".join(f"{low}-{high}" for low, high in ranges)
     body += "".join(sorted(chars - {"]", "-", "!"}))

@@ -339,6 +339,8 @@ def test_after_any_damage_only_what_was_done_last_counts_as_done(data: st.DataOb
         lines = damaged(whole, data)[:length] + b"\0" * data.draw(st.sampled_from([0, 0, 3, 5000]))
         if lines or data.draw(st.booleans()):
             paths.journal.write_bytes(lines)
+        else:
+            paths.journal.unlink()
         if data.draw(st.booleans()):
             paths.snapshot.write_bytes(damaged(paths.snapshot.read_bytes(), data))
         found = load(paths)

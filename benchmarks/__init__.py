@@ -1,0 +1,1 @@
+"""Measurements of checkpoint-run beside other tools; see docs/performance.md."""
