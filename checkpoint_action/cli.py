@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from checkpoint_action.model import Record
+
 __all__ = ["entry", "main"]
 
 _BUG = 70
@@ -153,7 +155,9 @@ def _job(options: argparse.Namespace) -> Job:
         budget=options.budget,
         base=cwd,
     )
-    return replace(apply_overrides(job, overrides), name=_name(options, job.name))
+    # State that lies elsewhere does not move with the folder, and may serve several.
+    movable = Path(options.state_dir).resolve().is_relative_to(cwd.resolve())
+    return replace(apply_overrides(job, overrides), name=_name(options, job.name), movable=movable)
 
 
 def _name(options: argparse.Namespace, default: str) -> str:
@@ -183,6 +187,8 @@ def _plan(options: argparse.Namespace) -> int:
     job = _job(options)
     loaded = load(_paths(options, job.name))
     _warn(loaded.warnings)
+    if JobLock(_paths(options, job.name).lock).held():
+        _warn(["a run of this job is going on; this is how things stand in the middle of it"])
     plan = plan_job(job, loaded.records, os.environ, forced=options.force)
     for line in [plan_json(plan)] if options.json else plan_lines(plan):
         say(sys.stdout, line)
@@ -197,10 +203,20 @@ def _status(options: argparse.Namespace) -> int:
     loaded = load(_paths(options, name))
     _warn(loaded.warnings)
     steps += [step for step in loaded.records if step not in steps]
-    lines = [status_json(name, steps, loaded.records)] if options.json else status_lines(name, steps, loaded.records)
+    records = loaded.records
+    if not JobLock(_paths(options, name).lock).held():
+        records = {step: _after_death(record) for step, record in records.items()}
+    lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records)
     for line in lines:
         say(sys.stdout, line)
     return 0
+
+
+def _after_death(record: Record) -> Record:
+    """A record as it reads when no run is on: what still says that it runs was cut off."""
+    if record.status is not Status.RUNNING:
+        return record
+    return replace(record, status=Status.INTERRUPTED, error="the run ended without a word")
 
 
 def _reset(options: argparse.Namespace) -> int:

@@ -144,6 +144,7 @@ class Job:
     """A name and an ordered list of steps; ``needs`` only ever names an earlier step.
 
     :param root: absolute folder that outputs are recorded relative to.
+    :param movable: whether the folder may be another next time, as its state moves with it.
     :param secrets: names of outside variables whose values never reach state, logs or reports.
     :param max_failures: failures after which no further step starts, where failures do not stop the job.
     :param budget: seconds the run may take before it stops by itself.
@@ -156,6 +157,7 @@ class Job:
     continue_on_error: bool = False
     max_failures: int | None = None
     budget: float | None = None
+    movable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def name_from(text: str, default: str) -> str:
 def nearest(word: str, valid: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the closest of ``valid``, or an empty text when none is close."""
     folded = {name.casefold(): name for name in valid}
-    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return f"; did you mean '{folded[close[0]]}'?" if close else ""
 
 

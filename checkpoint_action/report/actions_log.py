@@ -81,6 +81,8 @@ class ActionsLog:
     @_tell.register
     def _(self, event: events.RunEnded) -> None:
         core.info(f"job {event.job}: {totals(event)}")
+        if event.failed or event.stopped:
+            core.info('what is done is kept: "Re-run failed jobs" goes on from here')
 
     def _name(self, position: int) -> str:
         steps = self._job.steps if self._job else ()

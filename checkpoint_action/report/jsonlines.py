@@ -79,6 +79,7 @@ class JsonReport:
                 "restored": event.restored,
                 "failed": event.failed,
                 "pending": event.pending,
+                "stopped": event.stopped,
                 "signal": event.signal,
                 "incomplete": event.incomplete,
                 "seconds": event.seconds,

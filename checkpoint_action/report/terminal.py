@@ -123,7 +123,9 @@ class TerminalReport:
             failed = ended_text(event.failed)
             self._step(event.position, f"{failed}; next try in {duration(event.wait)}", always=True)
         elif isinstance(event, events.StepEnded):
-            self._step(event.position, ended_text(event.record), always=event.record.status is not Status.DONE)
+            undone = event.record.status is not Status.DONE
+            log = f"; its log: {event.record.log}" if undone and event.record.log else ""
+            self._step(event.position, f"{ended_text(event.record)}{log}", always=undone)
         elif isinstance(event, events.StepBlocked):
             self._step(event.position, f"left: it needs '{event.need}', which is not done", always=True)
         elif isinstance(event, events.Warned):

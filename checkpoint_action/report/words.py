@@ -60,10 +60,11 @@ def ended_text(record: Record) -> str:
 def totals(ended: RunEnded) -> str:
     """The run in one line."""
     groups = (
-        ("ran", ended.ran),
+        ("done", [step for step in ended.ran if step not in {*ended.failed, *ended.stopped}]),
         ("skipped", ended.skipped),
         ("restored", ended.restored),
         ("failed", ended.failed),
+        ("stopped", ended.stopped),
         ("left", ended.pending),
     )
     parts = [f"{len(steps)} {word}" for word, steps in groups if steps]

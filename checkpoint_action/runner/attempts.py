@@ -58,9 +58,11 @@ def judge(
     collect: Callable[[], Layer],
     *,
     idle_timeout: float | None = None,
+    stopped_by: str = "",
 ) -> Try:
     """What a finished process means for its step.
 
+    :param stopped_by: what stopped the run, in a word.
     :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`.
     """
 
@@ -72,7 +74,7 @@ def judge(
     if outcome.end is End.NOT_STARTED:
         return replace(ended(Status.FAILED, outcome.notes[0]), notes=outcome.notes[1:])
     if outcome.end is End.STOPPED:
-        return ended(Status.INTERRUPTED, "it was stopped")
+        return ended(Status.INTERRUPTED, f"it was stopped{f' by {stopped_by}' if stopped_by else ''}")
     if outcome.end is End.BUDGET:
         return ended(Status.INTERRUPTED, "the run's budget was used up")
     if outcome.end is End.IDLE:

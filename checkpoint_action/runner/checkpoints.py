@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import BundleError, StoreError
 from checkpoint_action.model import AUTO, ArchiveRef, Layer, Status
 from checkpoint_action.runner.scan import Scan, difference
+from checkpoint_action.runner.sources import (
+    Source,
+    restore_times,
+    sources_from_json,
+    sources_of,
+    sources_to_json,
+)
 from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.bundle import pack_layer, read_header, unpack_layer, write_archive
@@ -78,6 +85,7 @@ class Checkpoints:
         self._lock = threading.Condition()
         self._off = ""
         self._records: dict[str, Record] = {}
+        self._sources: dict[str, Source] = {}
         self._waiting: list[_Packed] = []
         self._busy = False
         self._last_upload = -_APART
@@ -103,6 +111,7 @@ class Checkpoints:
                 self._warn(f"{self._store.name}: {found.key} is another job's; not used")
                 return {}
             records = {step: record_from_json(value) for step, value in header["records"].items()}
+            sources = sources_from_json(header.get("sources", []))
             for record in records.values():
                 check_layer(record.layer)
         except BundleError as error:
@@ -119,6 +128,8 @@ class Checkpoints:
         }
         with self._lock:
             self._records.update(done)
+            self._sources = sources
+        restore_times(self._workspace, sources)
         return done
 
     def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> None:
@@ -154,6 +165,13 @@ class Checkpoints:
         """See what the workspace holds before a step runs."""
         if self._before is None:
             self._before = self._workspace.scan(digests)
+            if not self._sources:
+                self._sources = sources_of(self._before)
+
+    def started(self, step: str) -> None:
+        """A step runs again: what was kept of it before is not handed on any more."""
+        with self._lock:
+            self._records.pop(step, None)
 
     def forget_look(self) -> None:
         """Something that no step answers for may have changed the workspace."""
@@ -230,7 +248,11 @@ class Checkpoints:
         added = {one.record.step: replace(one.record, archive=ArchiveRef(key, one.name)) for one in batch}
         with self._lock:
             records = {**self._records, **added}
-        header = {"job": self._keys.job, "records": {step: record_to_json(record) for step, record in records.items()}}
+        header = {
+            "job": self._keys.job,
+            "records": {step: record_to_json(record) for step, record in records.items()},
+            "sources": sources_to_json(self._sources),
+        }
         archive = self._folder / f"{batch[-1].name}.tar.zst"
         try:
             write_archive(header, [one.file for one in batch], archive)

@@ -29,7 +29,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
     :raises OSError: it cannot be written; the old file is then as it was.
     """
-    temporary = Path(f"{path}.tmp-{os.getpid()}")
+    temporary = Path(f"{path}.tmp")  # whoever writes holds the job's lock, so the next one takes what a kill left over
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), _PRIVATE)
         try:

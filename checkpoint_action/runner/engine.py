@@ -7,13 +7,14 @@ import queue
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
 from checkpoint_action.model import Action, Decision, Reason, Record, Status
 from checkpoint_action.runner import events
-from checkpoint_action.runner.fingerprint import fingerprint
+from checkpoint_action.runner.fingerprint import MISSING_INPUT, fingerprint
 from checkpoint_action.runner.outputs import name_in, result_of
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, Limits, Outcome, run_command
@@ -154,6 +155,9 @@ class Engine:
                 self._next_message()
         except BaseException:
             self._abandon()
+            if self._checkpoints is not None:
+                with suppress(StoreError):  # the first failure is the one that is told
+                    self._checkpoints.finish(self._options.drain_on_stop)
             raise
         if self._checkpoints is not None:
             hurried = self._stop.signum is not None or self._out_of_budget
@@ -215,11 +219,11 @@ class Engine:
     def _result(self, seconds: float) -> events.RunEnded:
         settled = {*self._ran, *self._skipped, *self._restored}
         pending = tuple(step.id for step in self._job.steps if step.id not in settled)
-        interrupted = any(self._journal.records[step].status is Status.INTERRUPTED for step in self._ran)
+        stopped = tuple(step for step in self._ran if self._journal.records[step].status is Status.INTERRUPTED)
         signum = self._stop.signum
         incomplete = False
         code = 1 if self._failed else 0
-        if signum is not None and (pending or self._failed or interrupted):
+        if signum is not None and (pending or self._failed or stopped):
             code = _STOPPED + signum
         elif self._out_of_budget and not self._failed:
             code, incomplete = INCOMPLETE, True
@@ -235,6 +239,7 @@ class Engine:
             seconds,
             self._saved,
             incomplete,
+            stopped,
         )
 
     def _settle(self, position: int, step: Step) -> None:
@@ -248,6 +253,8 @@ class Engine:
                 return
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
+        for name in sorted(part for part, value in parts.items() if value == MISSING_INPUT):
+            self._tell(events.Warned(f"step '{step.id}': its {name} matches no file"))
         if decision.action is Action.RESTORE:
             decision = self._restore(position, step, decision)
         if decision.action is Action.RUN:
@@ -282,6 +289,7 @@ class Engine:
         self._tell(events.StepStarted(position, decision, step.command))
         if self._checkpoints is not None:
             self._checkpoints.look(self._planner.digests)
+            self._checkpoints.started(step.id)
         pending = Record(
             step=step.id,
             status=Status.RUNNING,

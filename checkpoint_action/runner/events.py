@@ -126,6 +126,7 @@ class RunEnded(Event):
     :param skipped: ids of the steps that were done already; and so on.
     :param signal: the signal that stopped the run.
     :param incomplete: whether it stopped before the end on purpose, and nothing has failed: to be run again.
+    :param stopped: ids of the steps that were running when the run was stopped.
     :param seconds: by the monotonic clock.
     :param saved: seconds that skipped and restored steps took when they ran.
     """
@@ -141,6 +142,7 @@ class RunEnded(Event):
     seconds: float
     saved: float
     incomplete: bool = False
+    stopped: tuple[str, ...] = ()
 
 
 Listener = Callable[[Event], None]

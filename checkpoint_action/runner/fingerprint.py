@@ -19,26 +19,33 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Step
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["explain_change", "fingerprint", "fingerprint_parts"]
+__all__ = ["MISSING_INPUT", "explain_change", "fingerprint", "fingerprint_parts"]
 
 FORMAT = 1
 UNSET = "unset"
+MISSING_INPUT = "missing"
 
 
 def fingerprint_parts(
-    step: Step, root: Path, env: Mapping[str, str], needs: Mapping[str, str], digests: ContentDigests
+    step: Step,
+    root: Path,
+    env: Mapping[str, str],
+    needs: Mapping[str, str],
+    digests: ContentDigests,
+    *,
+    movable: bool = True,
 ) -> dict[str, str]:
     """Each thing that counts, under a name of its own: ``<kind>`` or ``<kind> <name>``.
 
     Values of variables are only here as digests.
 
     :param env: the outside environment, for ``pass-env``.
+    :param movable: whether the job is the same in another folder.
     :param needs: result of each step it needs, by id.
     """
-    try:
+    cwd = step.cwd.as_posix()
+    if movable and step.cwd.is_relative_to(root):
         cwd = step.cwd.relative_to(root).as_posix()
-    except ValueError:
-        cwd = step.cwd.as_posix()
     parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
     parts.update((f"output {pattern}", "declared") for pattern in ([AUTO] if step.outputs == AUTO else step.outputs))
     for name, value in step.env.items():
@@ -56,7 +63,7 @@ def fingerprint_parts(
                 continue
             if entry is not None and entry.type != "dir":
                 parts[part] = f"{entry.mode:04o} {entry.content}"
-        parts.update((f"input {pattern}", "missing") for pattern in missing)
+        parts.update((f"input {pattern}", MISSING_INPUT) for pattern in missing)
     if step.tracked_inputs:
         parts["input files that git tracks"] = tracked_digest(root, digests)
     for name, result in needs.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ __all__ = ["MissingOutputError", "collect", "expand", "locate", "name_in", "resu
 
 KEPT_MODE = 0o777
 """The mode bits that are kept: set-id and sticky bits are never put back."""
+
+
+_LITERAL = re.compile(r"\[([*?\[])\]")  # how a flag's path hides its special characters
 
 
 class MissingOutputError(Exception):
@@ -100,7 +104,8 @@ def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDige
     """
     paths, missing = expand(patterns, cwd)
     if missing:
-        raise MissingOutputError(f"it ended without its declared output {', '.join(missing)}")
+        typed = ", ".join(_LITERAL.sub(r"\1", pattern) for pattern in missing)
+        raise MissingOutputError(f"it ended without its declared output {typed}")
     entries = (entry_of(path, name_in(root, path), digests) for path in paths)
     kept = {entry.path: entry for entry in entries if entry is not None}
     return Layer(tuple(kept[path] for path in sorted(kept)))

@@ -97,7 +97,7 @@ class Planner:
     def parts(self, step: Step) -> dict[str, str]:
         """What the step's fingerprint consists of now."""
         needs = {need: self._result(need) for need in step.needs}
-        return fingerprint_parts(step, self._job.root, self._env, needs, self.digests)
+        return fingerprint_parts(step, self._job.root, self._env, needs, self.digests, movable=self._job.movable)
 
     def _result(self, step: str) -> str:
         record = self._records.get(step)
@@ -148,7 +148,12 @@ def plan_job(job: Job, records: Mapping[str, Record], env: Mapping[str, str], *,
         decision = planner.decide(step, planner.parts(step))
         first = next((need for need in step.needs if need in running), None)
         if decision.action is not Action.RUN and first is not None:
-            decision = Decision(step.id, Action.RUN, Reason.NEEDS_CHANGED, f"{first} runs first")
+            decision = Decision(
+                step.id,
+                Action.RUN,
+                Reason.NEEDS_CHANGED,
+                f"{first} runs first; skipped after all if it leaves the same",
+            )
         if decision.action is Action.RUN:
             running.add(step.id)
         decisions.append(decision)

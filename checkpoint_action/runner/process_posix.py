@@ -130,7 +130,8 @@ class PosixTree:
                     self._process.send_signal(signum)
             elif self._process.returncode is None or lives:
                 os.killpg(self._process.pid, signum)
-                os.killpg(self._process.pid, signal.SIGCONT)  # a stopped process would not notice
+                with suppress(OSError):
+                    os.killpg(self._process.pid, signal.SIGCONT)  # a stopped process would not notice
         except ProcessLookupError:
             pass
         except OSError as error:

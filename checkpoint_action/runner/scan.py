@@ -124,6 +124,14 @@ class Workspace:
         found = {name for name in walk(str(root), "", excludes) if name.rpartition("/")[2] == ".git"}
         return cls(root, excludes, frozenset({".git"} | found))
 
+    def holds(self, path: str) -> bool:
+        """Whether a name from elsewhere lies in the workspace, and not behind a link that leads out of it."""
+        parts = path.split("/")
+        if os.path.isabs(path) or not {"", ".", ".."}.isdisjoint(parts):
+            return False
+        folder = os.path.realpath(os.path.join(self.root, *parts[:-1]))
+        return folder == os.path.normpath(os.path.join(os.path.realpath(self.root), *parts[:-1]))
+
     def scan(self, digests: ContentDigests) -> Scan:
         """Everything in it."""
         found = Scan()

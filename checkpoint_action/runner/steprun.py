@@ -132,7 +132,13 @@ class StepRunner:
                 self._guardian.unwatch(token)
             tee.close()
         return judge(
-            outcome, number, started, step.timeout, lambda: self._declared(step), idle_timeout=step.idle_timeout
+            outcome,
+            number,
+            started,
+            step.timeout,
+            lambda: self._declared(step),
+            idle_timeout=step.idle_timeout,
+            stopped_by=self._stop.name,
         )
 
     def _limits(self, step: Step) -> Limits:

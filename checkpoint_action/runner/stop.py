@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import signal
 import socket
 import time
 from contextlib import contextmanager, suppress
@@ -27,6 +28,11 @@ class StopRequest:
         self.signum: int | None = None
         self.count = 0
         self._wakers: list[socket.socket] = []
+
+    @property
+    def name(self) -> str:
+        """The first signal's name, or an empty text."""
+        return "" if self.signum is None else signal.Signals(self.signum).name
 
     def request(self, signum: int) -> None:
         """Note one signal and wake every waiter."""

@@ -43,6 +43,9 @@ def tracked_digest(root: Path, digests: ContentDigests) -> str:
     """
     rows = []
     for name in tracked_files(root):
-        entry = entry_of(locate(root, name), name, digests)
+        try:
+            entry = entry_of(locate(root, name), name, digests)
+        except OSError:  # its folder does not let us look
+            entry = None
         rows.append([name, entry.mode & 0o777, entry.content] if entry is not None else [name])
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()

@@ -214,3 +214,39 @@ def test_scope_content_reuses_checkpoints_until_a_tracked_file_changes(act: Act,
     changed = act.run(workflow, files={**FILES, "src/a.c": "int main();\n"}, env=env, run_id=3)
     assert changed.returncode == 0, changed.log
     assert outputs(changed)["ran"] == ["make", "refine", "ship"]
+
+
+MAKE = """
+on: push
+jobs:
+  build:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - id: job
+        continue-on-error: true
+        uses: agenticaotearoa/checkpoint-run@v1
+        with:
+          steps: |
+            - id: build
+              run: make app
+            - id: test
+              run: |
+                make app
+                test -e "$KEEP/allow"
+      - if: always()
+        run: exit "${{ steps.job.outcome == 'success' && '0' || '7' }}"
+"""
+MAKEFILE = "app: src/a.c src/b.h\n\techo built >> $(KEEP)/built\n\tcat src/a.c src/b.h > app\n"
+
+
+def test_make_finds_what_was_restored_up_to_date(act: Act, keep: Path) -> None:
+    files = {"Makefile": MAKEFILE, "src/a.c": "int a;\n", "src/b.h": "int b;\n"}
+    env = {"KEEP": str(keep)}
+    first = act.run(MAKE, files=files, env=env)
+    assert first.returncode != 0, first.log
+    (keep / "allow").touch()
+    second = act.run(MAKE, files=files, env=env, attempt=2)
+    assert second.returncode == 0, second.log
+    assert outputs(second)["restored"] == ["build"]
+    assert (keep / "built").read_text() == "built\n", "make built again though everything was restored"

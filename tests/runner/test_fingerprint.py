@@ -28,7 +28,7 @@ texts = st.text(st.sampled_from('ab :=/\n\0"\\\udcff'), max_size=4)
 parts = st.dictionaries(texts, texts, max_size=4)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(parts, parts)
 def test_two_different_sets_of_parts_never_have_one_fingerprint(one: dict[str, str], other: dict[str, str]) -> None:
     assert (fingerprint(one) == fingerprint(other)) == (one == other)
@@ -58,7 +58,7 @@ def meaning(world: tuple[Step, dict[str, str], dict[str, str]]) -> Any:
     return one.command, one.shell, one.cwd, dict(one.env), passed, needs
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(worlds, worlds)
 def test_steps_that_differ_in_what_counts_never_have_one_fingerprint(
     one: tuple[Step, dict[str, str], dict[str, str]], other: tuple[Step, dict[str, str], dict[str, str]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checkpoint_action.runner.globs import Excludes, has_magic, matcher, static_prefix
 
-calm = settings(max_examples=80, deadline=None)
+calm = settings(max_examples=50, deadline=None)
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def test_either_file_alone_is_enough(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_a_journal_cut_anywhere_says_what_was_true_then(data: st.DataObject) -> None:
     with fresh_paths() as paths:

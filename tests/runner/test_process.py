@@ -328,7 +328,7 @@ def test_a_kill_that_fails_is_told_and_hides_no_result(shell: Shell, monkeypatch
     real = os.killpg
 
     def refuse(group: int, signum: int) -> None:
-        if signum != signal.SIGKILL:
+        if signum == signal.SIGTERM:
             raise PermissionError(1, "Operation not permitted")
         real(group, signum)
 

@@ -23,7 +23,7 @@ from checkpoint_action.runner.statefile import (
     write_snapshot,
 )
 
-calm = settings(max_examples=80, deadline=None)
+calm = settings(max_examples=50, deadline=None)
 
 
 def record(step: str = "a", status: Status = Status.DONE, tries: int = 1, **more: Any) -> Record:
