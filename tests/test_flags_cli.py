@@ -44,7 +44,7 @@ def test_job(console: Console) -> None:
     assert names == [".checkpoint-run-j.json", ".checkpoint-run-other.job-2.json"]
     document = json.loads((console.folder / ".checkpoint-run-j.json").read_text())
     assert (document["format"], document["job"]) == (1, "j")
-    assert "j: 1 ran" in first.stderr
+    assert "j: 1 done" in first.stderr
     assert "j: 1 skipped" in again.stderr
 
 

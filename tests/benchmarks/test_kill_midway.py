@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.kill_midway import EVERYTHING, TOOL_ALONE, Finding, check_undisturbed, examine, table
 from benchmarks.peers import OURS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the steps are shell scripts")
 
