@@ -68,8 +68,9 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
         _set_outputs(env, None)
         return error.exit_code
     except Exception:  # the third ending: a fault of ours, with all that is needed to report it
-        core.info(f"checkpoint-run {__version__}\n{traceback.format_exc()}")
-        core.error("this is a bug in checkpoint-run; please report it with the lines above", title="checkpoint-run")
+        with suppress(OSError):  # nobody reads the log any more
+            core.info(f"checkpoint-run {__version__}\n{traceback.format_exc()}")
+            core.error("this is a bug in checkpoint-run; please report it with the lines above", title="checkpoint-run")
         _set_outputs(env, None)
         return _BUG
 
@@ -93,10 +94,10 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     try:
         with stop_on_signals(stop):
             store = _store(inputs, env, runtime, listen)
-            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen)
-            journal = Journal(paths, load(paths))
+            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen, stop)
+            journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             if checkpoints is not None and not inputs.force:
-                journal.merge(checkpoints.learn())
+                journal.merge(checkpoints.learn([step.id for step in job.steps]))
             journal.open()
             adopt_orphans()
             guardian.start()
@@ -105,7 +106,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 journal,
                 steps_env,
                 listener=listen,
-                write=StepOutput(1, shared=True).write,
+                write=StepOutput(1, shared=True, stop=stop).write,
                 stop=stop,
                 options=RunOptions(forced=inputs.force, grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP),
                 checkpoints=checkpoints,
@@ -113,8 +114,8 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
             )
             ended = engine.run()
             journal.close()
-        _set_outputs(env, ended)
-        return ended.exit_code
+            _set_outputs(env, ended)
+            return ended.exit_code
     finally:
         guardian.stop()
         shutil.rmtree(archives, ignore_errors=True)
@@ -174,7 +175,9 @@ def _store(inputs: ActionInputs, env: Mapping[str, str], runtime: Mapping[str, s
     return GithubCacheStore(Cache(resolved, http, mask=core.set_secret))
 
 
-def _checkpoints(store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener) -> Checkpoints:
+def _checkpoints(
+    store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, stop: StopRequest
+) -> Checkpoints:
     reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
     return Checkpoints(
         store,
@@ -184,6 +187,7 @@ def _checkpoints(store: Store, inputs: ActionInputs, slug: str, folder: Path, li
         warn=lambda text: listen(Warned(text)),
         kept=lambda steps, size: listen(StepsKept(steps, store.name, size)),
         required=inputs.fail_on_store_error,
+        stop=stop,
     )
 
 

@@ -25,20 +25,14 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Record
 
-__all__ = ["entry", "main"]
+__all__ = ["main", "open_standard_streams"]
 
 _BUG = 70
 _INTERRUPTED = 130
 _FILES = ("checkpoint.yml", "checkpoint.yaml")
 
 
-def entry() -> None:
-    """Console script."""
-    _open_standard_streams()
-    sys.exit(main(sys.argv[1:]))
-
-
-def _open_standard_streams() -> None:
+def open_standard_streams() -> None:
     """Have descriptors 0 to 2 lead nowhere where they were closed, so that no file of ours gets one of the numbers."""
     for number in range(3):
         try:
@@ -281,6 +275,7 @@ def _run(options: argparse.Namespace) -> int:
     job = _job(options)
     check_shells(job.steps, os.environ)
     paths = _paths(options, job.name)
+    _check_logs(job, paths)
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -294,7 +289,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.force:
             forget(paths)
             loaded = load(paths)
-        journal = Journal(paths, loaded)
+        journal = Journal(paths, loaded, lock=lock)
         journal.open()
         if not options.no_logs:
             with suppress(OSError):  # each log that cannot be written says so itself
@@ -303,6 +298,17 @@ def _run(options: argparse.Namespace) -> int:
         return _run_locked(options, job, journal)
     finally:
         lock.release()
+
+
+def _check_logs(job: Job, paths: StatePaths) -> None:
+    """No log may be one of our own files.
+
+    :raises UsageError: one is.
+    """
+    own = {os.path.normcase(path.absolute()) for path in (paths.snapshot, paths.journal, paths.lock)}
+    for step in job.steps:
+        if step.log is not None and os.path.normcase(os.path.normpath(step.log.absolute())) in own:
+            raise UsageError(f"step '{step.id}': the log {step.log} is a file of the job's state; choose another")
 
 
 def _with_logs(job: Job, folder: Path) -> Job:
@@ -321,12 +327,12 @@ def _run_locked(options: argparse.Namespace, job: Job, journal: Journal) -> int:
 
     # With --json the events have stdout to themselves.
     target = 2 if options.json else 1
-    output = StepOutput(target, shared=same_place(1, 2) or target == 2)
+    stop = StopRequest()
+    output = StepOutput(target, shared=same_place(1, 2) or target == 2, stop=stop)
     report = TerminalReport(sys.stderr, output, quiet=options.quiet)
     listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
     if options.json and not options.quiet:
         say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
-    stop = StopRequest()
     adopt_orphans()
     guardian = Guardian()
     guardian.start()

@@ -12,6 +12,7 @@ __all__ = [
     "StateWriteError",
     "StoreDeniedError",
     "StoreError",
+    "StoreMissingError",
     "UsageError",
 ]
 
@@ -74,6 +75,10 @@ class StoreError(CheckpointError):
 
 class StoreDeniedError(StoreError):
     """The store refuses this run to read or to write, and will go on refusing."""
+
+
+class StoreMissingError(StoreError):
+    """The store no longer holds the entry; it works otherwise."""
 
 
 class BundleError(StoreError):

@@ -36,9 +36,12 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     sys.path.insert(1, str(packages))  # after the repository root, before everything else
-    from checkpoint_action import action  # noqa: PLC0415  # its imports need the packages
+    try:
+        from checkpoint_action import action  # noqa: PLC0415  # its imports need the packages
 
-    return action.main(env, runtime)
+        return action.main(env, runtime)
+    except KeyboardInterrupt:  # before the job began
+        return 130
 
 
 def close_to_others() -> None:

@@ -91,6 +91,14 @@ class Console:
         steps: dict[str, Any] = json.loads(text)["steps"]
         return steps
 
+    def recorded(self, job: str) -> dict[str, Any]:
+        """What the next run would read, also after a kill: each step's record as the state files have it."""
+        found = {}
+        for line in (self.folder / f".checkpoint-run-{job}.journal").read_text().splitlines():
+            if record := json.loads(line).get("record"):
+                found[record["step"]] = record
+        return found
+
     def statuses(self, job: str) -> dict[str, str]:
         """Status of each recorded step."""
         return {step: record["status"] for step, record in self.state(job).items()}

@@ -368,7 +368,7 @@ def unreadable(console: Console) -> None:
     ("make", "said"),
     [
         (newer, ".checkpoint-run-j.json was written by a newer checkpoint-run (format 99, this one knows 1); upgrade"),
-        (unreadable, "cannot read .checkpoint-run-j.json: Is a directory; choose another --state-dir"),
+        (unreadable, ".checkpoint-run-j.json is no file; remove it, or choose another --state-dir"),
     ],
     ids=["newer", "unreadable"],
 )

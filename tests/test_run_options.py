@@ -356,3 +356,110 @@ def test_a_run_outlives_its_terminal_when_asked_to(console: Console) -> None:
     (console.folder / "go").touch()
     assert running.wait(30) == 0
     assert (console.folder / ".checkpoint-run-j.logs/a.log").read_text() == "after\n"
+
+
+def test_a_signal_reaches_a_run_whose_output_nobody_reads(console: Console) -> None:
+    read_end, write_end = os.pipe()
+    try:
+        step = "a:touch up; yes | head -c 3000000; sleep 60"
+        running = console.start("--job", "j", "--step", step, stdout=write_end)
+        until((console.folder / "up").exists, "it starts")
+        time.sleep(0.5)  # until the pipe is full, which nothing tells
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=30)
+        assert running.returncode == 143
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert console.state("j")["a"]["status"] == "interrupted"
+
+
+def test_a_step_that_ended_in_time_while_we_were_stopped_is_done(console: Console) -> None:
+    running = console.start("--job", "j", "--timeout", "2", "--step", "a:touch up; sleep 0.7; touch ended")
+    until((console.folder / "up").exists, "it starts")
+    running.send_signal(signal.SIGSTOP)
+    until((console.folder / "ended").exists, "the step ends")
+    time.sleep(2)  # over its limit
+    running.send_signal(signal.SIGCONT)
+    running.communicate(timeout=30)
+    assert running.returncode == 0
+    assert console.state("j")["a"]["status"] == "done"
+
+
+def test_state_that_a_step_removes_is_written_anew(console: Console) -> None:
+    words = (
+        "--job",
+        "j",
+        "--step",
+        "a:true",
+        "--step",
+        "b:rm -rf .checkpoint-run-j.*",
+        "--step",
+        "c:touch up; sleep 60",
+    )
+    running = console.start(*words)
+    until((console.folder / "up").exists, "c starts")
+    second = console.run(*words)
+    assert second.returncode == 4, "the lock holds although its file was removed"
+    running.kill()
+    running.communicate(timeout=30)
+    statuses = {step: record["status"] for step, record in console.recorded("j").items()}
+    assert statuses == {"a": "done", "b": "done", "c": "running"}
+
+
+def test_state_of_another_job_is_refused(console: Console) -> None:
+    console.run("--job", "one", "--step", "a:true")
+    (console.folder / ".checkpoint-run-one.json").rename(console.folder / ".checkpoint-run-two.json")
+    refused = console.run("--job", "two", "--step", "a:true")
+    assert refused.returncode == 2
+    assert "holds the state of the job 'one'" in refused.stderr
+    (console.folder / ".checkpoint-run-two.json").unlink()
+    (console.folder / ".checkpoint-run-one.journal").rename(console.folder / ".checkpoint-run-two.journal")
+    assert console.run("--job", "two", "--step", "a:true").returncode == 2
+
+
+def test_a_state_dir_elsewhere_keeps_two_folders_apart(console: Console, tmp_path: Path) -> None:
+    for name in ("A", "B"):
+        (tmp_path / name).mkdir()
+        assert console.run("-C", name, "--state-dir", "../S", "--job", "j", "--step", "a:touch x").returncode == 0
+        assert (tmp_path / name / "x").exists()
+
+
+@pytest.mark.parametrize("file", [".json", ".journal"])
+def test_a_pipe_in_the_place_of_a_state_file_is_refused(console: Console, file: str) -> None:
+    os.mkfifo(console.folder / f".checkpoint-run-j{file}")
+    refused = console.run("--job", "j", "--step", "a:true")
+    assert refused.returncode == 2
+    assert "is no file" in refused.stderr
+
+
+def test_a_lock_that_is_a_link_writes_nothing_behind_it(console: Console) -> None:
+    (console.folder / "precious").write_text("precious")
+    (console.folder / ".checkpoint-run-j.lock").symlink_to("precious")
+    assert console.run("--job", "j", "--step", "a:true").returncode == 5
+    assert (console.folder / "precious").read_text() == "precious"
+
+
+def test_a_log_may_not_be_a_file_of_the_state(console: Console) -> None:
+    refused = console.run("--job", "j", "--step", "a:true", "--step-log", "a:.checkpoint-run-j.journal")
+    assert refused.returncode == 2
+    assert "is a file of the job's state" in refused.stderr
+
+
+def test_a_very_long_time_limit_is_no_trouble(console: Console) -> None:
+    assert console.run("--job", "j", "--timeout", "87000h", "--step", "a:true").returncode == 0
+
+
+def test_an_input_that_matches_nothing_is_told(console: Console) -> None:
+    (console.folder / "checkpoint.yml").write_text("job: j\nsteps: [{id: a, run: 'true', inputs: ['scr/**']}]\n")
+    assert "step 'a': its input scr/** matches no file" in console.run().stderr
+
+
+def test_status_tells_a_dead_run_from_a_living_one(console: Console) -> None:
+    running = console.start("--job", "j", "--step", "a:touch up; sleep 60")
+    until((console.folder / "up").exists, "it starts")
+    assert "a  running" in console.run("--job", "j", "--status").stdout
+    assert "a run of this job is going on" in console.run("plan", "--job", "j", "--step", "a:true").stderr
+    running.kill()
+    running.communicate(timeout=30)
+    assert "a  interrupted" in console.run("--job", "j", "--status").stdout

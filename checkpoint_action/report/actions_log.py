@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ class ActionsLog:
 
     def __call__(self, event: events.Event) -> None:
         """Tell of an event."""
-        with self._lock:
+        with self._lock, suppress(OSError):  # nobody reads the log any more: the job goes on
             self._tell(event)
 
     @singledispatchmethod

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import select
 import sys
+import threading
 from typing import TYPE_CHECKING, TextIO
 
 from checkpoint_action.model import Status
 from checkpoint_action.report.words import decision_text, duration, ended_text, one_line, totals
 from checkpoint_action.runner import events
+from checkpoint_action.runner.stop import BlockedWriteError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checkpoint_action.model import Job, Plan, Record
+    from checkpoint_action.runner.stop import StopRequest
 
 __all__ = ["REMINDER", "StepOutput", "TerminalReport", "plan_lines", "same_place", "say", "status_lines"]
 
@@ -26,10 +29,12 @@ class StepOutput:
 
     :param fd: where it goes.
     :param shared: whether our own lines appear in the same place.
+    :param stop: whose signals end a write that nobody reads; for the main thread.
     """
 
-    def __init__(self, fd: int, *, shared: bool) -> None:
+    def __init__(self, fd: int, *, shared: bool, stop: StopRequest | None = None) -> None:
         self._fd: int | None = fd
+        self._stop = stop
         self._shared = shared
         self._at_line_start = True
 
@@ -39,9 +44,21 @@ class StepOutput:
             return
         self._at_line_start = data.endswith(b"\n")
         try:
-            _write_all(self._fd, data)
+            self._write_or_break(self._fd, data)
         except OSError:
             self._fd = None
+
+    def _write_or_break(self, fd: int, data: bytes) -> None:
+        if self._stop is None or threading.current_thread() is not threading.main_thread():
+            _write_all(fd, data)
+            return
+        try:
+            self._stop.breaks_writes = self._stop.signum is None
+            _write_all(fd, data)
+            self._stop.breaks_writes = False
+        except BlockedWriteError:
+            if not select.select([], [fd], [], 0)[1]:
+                self._fd = None
 
     def break_line(self) -> str:
         """What to print before a line of our own, so that it begins at the left."""

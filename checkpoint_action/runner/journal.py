@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +22,10 @@ from checkpoint_action.runner.statefile import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from checkpoint_action.model import Record
+    from checkpoint_action.runner.lock import JobLock
 
 __all__ = ["Journal", "Loaded", "StatePaths", "forget", "load"]
 
@@ -97,17 +100,22 @@ def load(paths: StatePaths) -> Loaded:
     reader.read(lines or b"")
     if reader.damaged:
         warnings.append(f"{paths.journal}: {reader.damaged} damaged line(s) left out; what they said runs again")
+    for path, job in ((paths.snapshot, snapshot.job if snapshot else ""), (paths.journal, reader.job)):
+        if job and job != paths.job:
+            raise StateError(f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file")
     settled = snapshot is not None and lines == _base_lines(snapshot)
     return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged)
 
 
 def _base_lines(snapshot: Snapshot) -> bytes:
-    opening = journal_line(snapshot.sequence, None)
+    opening = journal_line(snapshot.sequence, None, snapshot.job)
     return opening + b"".join(journal_line(snapshot.sequence, record) for record in snapshot.records.values())
 
 
 def _read(path: Path) -> bytes | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe in its place would keep us for ever
+            raise StateError(f"{path} is no file; remove it, or choose another --state-dir")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -141,10 +149,23 @@ class Journal:
     The cost of recording a step does not grow with the number of steps: the snapshot is written at the start (where
     it must be) and at the end, a line in between. The journal begins with all that the snapshot says, so that either
     file alone is enough. The caller holds the job's lock.
+
+    :param lock: that lock, taken anew when somebody has removed its file.
+    :param lost: told once when the state cannot be written, which then is no error: the run goes on without.
     """
 
-    def __init__(self, paths: StatePaths, loaded: Loaded) -> None:
+    def __init__(
+        self,
+        paths: StatePaths,
+        loaded: Loaded,
+        *,
+        lock: JobLock | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
         self._paths = paths
+        self._lock = lock
+        self._lost = lost
+        self._given_up = False
         self.records: dict[str, Record] = dict(loaded.records)
         self._sequence = loaded.sequence
         self._fd: int | None = None
@@ -163,9 +184,7 @@ class Journal:
                 self._fold()
             self._fd = open_append(self._paths.journal)
         except OSError as error:
-            raise StateWriteError(
-                f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir"
-            ) from None
+            self._fail(f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir")
 
     def start(self, record: Record) -> None:
         """Record that a step starts; durable when this returns.
@@ -182,18 +201,60 @@ class Journal:
         self._append(record, copies=1)
 
     def _append(self, record: Record, copies: int) -> None:
-        if self._fd is None:
+        if self._fd is None and not self._given_up:
             raise StateWriteError("the journal is not open")
         self._sequence += 1
+        self._settled = False
+        before = self.records.get(record.step)
+        self.records[record.step] = record
+        if self._fd is None:
+            return
         try:
             append(self._fd, journal_line(self._sequence, record) * copies)
+            self._stay_in_place(self._fd)
         except OSError as error:
-            raise StateWriteError(
+            if self._lost is None:
+                self._put_back(record.step, before)
+            self._fail(
                 f"step '{record.step}': its {record.status.value} could not be recorded in {self._paths.journal}: "
                 f"{error.strerror}; the state before it is intact"
-            ) from None
-        self.records[record.step] = record
-        self._settled = False
+            )
+
+    def _put_back(self, step: str, before: Record | None) -> None:
+        if before is None:
+            del self.records[step]
+        else:
+            self.records[step] = before
+
+    def _stay_in_place(self, fd: int) -> None:
+        """See that what was written can be found again: a clean-up of the folder may have removed the files.
+
+        :raises OSError: they cannot be made anew.
+        :raises LockHeldError: another run has begun meanwhile.
+        """
+        with suppress(FileNotFoundError):
+            there, held = self._paths.journal.stat(), os.fstat(fd)
+            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
+                return
+        if self._lock is not None:
+            self._lock.renew()
+        self._fold()
+        self._fd = open_append(self._paths.journal)
+        os.close(fd)
+
+    def _fail(self, text: str) -> None:
+        """The state cannot be written: an error, or where that is not wanted one line.
+
+        :raises StateWriteError: it is an error.
+        """
+        if self._lost is None:
+            raise StateWriteError(text)
+        if not self._given_up:
+            self._lost(f"{text}; going on without")
+        self._given_up = True
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
     def merge(self, records: Mapping[str, Record]) -> None:
         """Take over records from elsewhere; written with the next fold."""
@@ -214,12 +275,11 @@ class Journal:
         try:
             self._fold()
         except OSError as error:
-            raise StateWriteError(
-                f"cannot write {self._paths.snapshot}: {error.strerror}; the journal beside it holds the state"
-            ) from None
+            beside = "; the journal beside it holds the state" if self._paths.journal.exists() else ""
+            self._fail(f"cannot write {self._paths.snapshot}: {error.strerror}{beside}")
 
     def _fold(self) -> None:
-        snapshot = Snapshot(self._sequence, self.records)
+        snapshot = Snapshot(self._sequence, self.records, self._paths.job)
         replace_file(self._paths.snapshot, write_snapshot(self._paths.job, snapshot))
         replace_file(self._paths.journal, _base_lines(snapshot))
         self._settled = True

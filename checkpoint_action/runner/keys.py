@@ -7,10 +7,13 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["KeyScheme", "job_slug"]
+__all__ = ["KeyScheme", "Origin", "job_slug"]
 
 _UNFIT = re.compile(r"[^a-z0-9._]+")
+_TAIL = re.compile(r"(.+)-([^-]+)-([0-9]{1,18})-([0-9]{6,18})-[0-9a-f]{8}")
+_LONGEST_NUMBER = 18
 
 
 def job_slug(name: str, identity: object) -> str:
@@ -23,6 +26,19 @@ def job_slug(name: str, identity: object) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     readable = _UNFIT.sub("-", name.lower()).strip("-")[:40].strip("-")
     return f"{readable}-{digest}" if readable else digest
+
+
+class Origin(NamedTuple):
+    """Where an archive comes from, as its key says; the greater, the newer.
+
+    :param run: number of the run, 0 where it is none.
+    :param step: id of the newest step in the archive, in lower case.
+    """
+
+    run: int
+    attempt: int
+    sequence: int
+    step: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,24 @@ class KeyScheme:
     def prefix(self) -> str:
         """What every key of the job in this scope begins with."""
         return f"cpr1-{self.scope}-{self.job}-".lower()
+
+    def of_step(self, step: str) -> str:
+        """What every key of an archive begins with whose newest step is ``step`` (or goes on after a hyphen)."""
+        return f"{self.prefix}{step}-".lower()
+
+    def of_step_in_run(self, step: str) -> str:
+        """The same in this run alone, where hardly another step's key begins so."""
+        return f"{self.of_step(step)}{self.run}-".lower()
+
+    def origin(self, key: str) -> Origin | None:
+        """What one of the job's keys says; ``None`` where it is none."""
+        key = key.lower()
+        match = _TAIL.fullmatch(key.removeprefix(self.prefix)) if key.startswith(self.prefix) else None
+        if match is None:
+            return None
+        step, run, attempt, sequence = match.groups()
+        number = int(run) if run.isascii() and run.isdigit() and len(run) <= _LONGEST_NUMBER else 0
+        return Origin(number, int(attempt), int(sequence), step)
 
     def new(self, last_step: str, sequence: int) -> str:
         """A key that was never used.

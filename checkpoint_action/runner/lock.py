@@ -19,6 +19,8 @@ __all__ = ["JobLock"]
 
 _POLL = 0.1  # seconds between tries while waiting
 _BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+# Never through a link, whose target would be written to.
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HOLDER_AT = 1  # Windows locks a byte range against reading too: byte 0 is the lock, the holder's name follows
 
 
@@ -56,7 +58,7 @@ class JobLock:
     def held(self) -> bool:
         """Whether a run holds the lock now; looks only."""
         try:
-            fd = os.open(self._path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+            fd = os.open(self._path, os.O_RDWR | _FLAGS)
         except OSError:
             return False
         try:
@@ -69,7 +71,7 @@ class JobLock:
 
     def _try(self) -> bool:
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
         except OSError as error:
             raise StateWriteError(f"cannot write {self._path}: {error.strerror}; choose another --state-dir") from None
         try:
@@ -105,6 +107,18 @@ class JobLock:
         except OSError:
             return ""
         return f" ({text})" if text else ""
+
+    def renew(self) -> None:
+        """Take the lock again where somebody has removed its file.
+
+        :raises LockHeldError: another run has taken it meanwhile.
+        """
+        if self._fd is not None and not self._is_current(self._fd):
+            old, self._fd = self._fd, None
+            try:
+                self.acquire()
+            finally:
+                os.close(old)
 
     def release(self, *, remove: bool = False) -> None:
         """Give the lock back.

@@ -162,7 +162,7 @@ def run_command(
     try:
         tree = start_tree(command, watch.write, stop)
     except (OSError, ValueError) as error:
-        note = f"cannot start {command.argv[0]}: {error}"
+        note = f"cannot start {command.argv[0]}: {getattr(error, 'strerror', None) or error}"
         return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
     try:
         end, notes = _supervise(tree, limits, stop, begin, watch)
@@ -227,6 +227,11 @@ def _supervise(
             if watch.size == before or watch.size >= drain_to:
                 return End.EXITED, _leftovers(tree, limits, stop, watch.clock)
         elif now >= moment:
+            # It may have ended in time while we were stopped, or waited for a slow terminal.
+            tree.wait(0)
+            tree.wait(0)
+            if tree.returncode is not None:
+                continue
             return end, _end_tree(tree, limits.grace, signal.SIGTERM, stop, watch.clock)
         else:
             tree.wait(min(moment - now, _REAP))

@@ -6,6 +6,8 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from checkpoint_action.runner.stop import BlockedWriteError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,9 +33,16 @@ def stop_on_signals(stop: StopRequest, *, ignore_hangup: bool = False) -> Iterat
             if ignore_hangup and name == "SIGHUP":
                 previous[number] = signal.signal(number, signal.SIG_IGN)
             else:
-                previous[number] = signal.signal(number, lambda received, _frame: stop.request(received))
+                previous[number] = signal.signal(number, lambda received, _frame: _received(stop, received))
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _received(stop: StopRequest, number: int) -> None:
+    stop.request(number)
+    if stop.breaks_writes:
+        stop.breaks_writes = False
+        raise BlockedWriteError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.errors import StateError
@@ -35,6 +35,7 @@ class Snapshot:
 
     sequence: int
     records: Mapping[str, Record]
+    job: str = field(default="", compare=False)
 
 
 def _dump(value: object) -> bytes:
@@ -72,7 +73,7 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
         raise DamagedError("its checksum does not fit")
     try:
         records = {step: record_from_json(record) for step, record in value["steps"].items()}
-        return Snapshot(int(value["sequence"]), records)
+        return Snapshot(int(value["sequence"]), records, str(value["job"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedError(str(error)) from None
 
@@ -93,9 +94,14 @@ def _check_format(number: object, name: str) -> None:
         )
 
 
-def journal_line(sequence: int, record: Record | None) -> bytes:
-    """One journal line: JSON that begins with the CRC-32 of all that follows it. No record: the opening line."""
+def journal_line(sequence: int, record: Record | None, job: str = "") -> bytes:
+    """One journal line: JSON that begins with the CRC-32 of all that follows it. No record: the opening line.
+
+    :param job: the job's name, for the opening line.
+    """
     rest: dict[str, Any] = {"format": FORMAT, "seq": sequence}
+    if job:
+        rest["job"] = job
     if record is not None:
         rest["record"] = record_to_json(record)
     body = _dump(rest)[1:]
@@ -114,6 +120,7 @@ class JournalReader:
     :ivar records: the state after the last line.
     :ivar sequence: the highest number seen.
     :ivar damaged: whole lines that were not usable.
+    :ivar job: the job's name as the opening line tells it, or an empty text.
     :ivar torn: whether the last line was cut short.
     """
 
@@ -123,6 +130,7 @@ class JournalReader:
         self.records: dict[str, Record] = dict(base.records) if base else {}
         self.sequence = max(self._floor, 0)
         self.damaged = 0
+        self.job = ""
         self.torn = False
         self._suspects: set[str] = set()
         self._in_a_row = 0
@@ -200,6 +208,7 @@ class JournalReader:
         try:
             value = json.loads(b"{" + body)
             _check_format(value["format"], self._name)
+            self.job = str(value.get("job", self.job))
             record = record_from_json(value["record"]) if "record" in value else None
             return int(value["seq"]), record
         except (ValueError, KeyError, TypeError, DamagedError):

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["StopRequest"]
+__all__ = ["BlockedWriteError", "StopRequest"]
 
 _SLICE = 0.5  # seconds; on Windows a signal handler only runs once a wait has ended
+
+
+class BlockedWriteError(Exception):
+    """Raised by a signal's handler out of a write that nobody reads."""
 
 
 class StopRequest:
@@ -22,11 +26,13 @@ class StopRequest:
 
     :ivar signum: the first signal, or ``None``.
     :ivar count: how many came.
+    :ivar breaks_writes: whether the main thread is in a write that may block for ever, which a signal is to end.
     """
 
     def __init__(self) -> None:
         self.signum: int | None = None
         self.count = 0
+        self.breaks_writes = False
         self._wakers: list[socket.socket] = []
 
     @property

@@ -39,10 +39,14 @@ def tracked_files(root: Path) -> list[str]:
 def tracked_digest(root: Path, digests: ContentDigests) -> str:
     """Digest over path, mode and content of every tracked file; one that is missing counts as missing.
 
-    :raises UsageError: as :func:`tracked_files`.
+    Where git cannot tell them (any more: a step may have removed the repository), no two digests are the same.
     """
+    try:
+        names = tracked_files(root)
+    except UsageError:
+        return f"unknown {os.urandom(8).hex()}"
     rows = []
-    for name in tracked_files(root):
+    for name in names:
         try:
             entry = entry_of(locate(root, name), name, digests)
         except OSError:  # its folder does not let us look

@@ -27,7 +27,8 @@ class Store(Protocol):
     """A place that keeps archives under keys that are never used twice.
 
     Every method is bounded in time and raises :class:`~checkpoint_action.errors.StoreError` (or its
-    :class:`~checkpoint_action.errors.StoreDeniedError`) when the store cannot do what is asked; nothing else.
+    :class:`~checkpoint_action.errors.StoreDeniedError`) when the store cannot do what is asked; nothing else. A call
+    may come from any thread.
     """
 
     @property
@@ -44,5 +45,8 @@ class Store(Protocol):
         ...
 
     def fetch(self, found: Found, target: Path) -> None:
-        """Write the entry's content to the file ``target``, complete or not at all."""
+        """Write the entry's content to the file ``target``, complete or not at all.
+
+        :raises StoreMissingError: the entry is gone.
+        """
         ...

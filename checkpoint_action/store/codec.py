@@ -1,14 +1,14 @@
 """Records, layers and entries as plain JSON values and back, strict on what is read.
 
 Fields that equal their default are left out, unknown keys are ignored (a later version may add some), and a value of
-the wrong type or form is a ``ValueError`` that names the field. Standard library only: the local journal uses it too.
+the wrong type or form, or a number that no run can have had, is a ``ValueError`` that names the field. Standard library only: the local journal uses it too.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
 
@@ -26,8 +26,15 @@ __all__ = [
     "record_to_json",
 ]
 
+_Number = TypeVar("_Number", int, float)
+
 MODE = re.compile(r"[0-7]{4}")
 DIGEST = re.compile(r"[0-9a-f]{64}|")
+PLAIN = re.compile(r"[ -~]{1,512}")
+EXIT_CODES = (-(1 << 31), (1 << 32) - 1)  # signed on some systems, unsigned on Windows
+SIGNALS = (0, 255)
+TRIES = (0, 1_000_000_000)
+SECONDS = (0, 1_000_000_000)
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def archive_to_json(archive: ArchiveRef) -> dict[str, Any]:
 def archive_from_json(value: object, where: str = "archive") -> ArchiveRef:
     """The reference that ``value`` describes."""
     fields = _Fields(value, where)
-    return ArchiveRef(key=fields.text("key"), layer=fields.text("layer"))
+    return ArchiveRef(key=fields.plain("key"), layer=fields.plain("layer"))
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -145,11 +152,11 @@ def record_from_json(value: object, where: str = "record") -> Record:
         fingerprint=fields.text("fingerprint"),
         command=fields.text("command"),
         parts=fields.texts("parts"),
-        exit_code=fields.optional_integer("exit_code"),
-        signal=fields.optional_integer("signal"),
-        tries=fields.integer("tries", 0),
+        exit_code=fields.optional_integer("exit_code", EXIT_CODES),
+        signal=fields.optional_integer("signal", SIGNALS),
+        tries=fields.within(fields.integer("tries", 0), "tries", TRIES),
         started=fields.number("started"),
-        duration=fields.number("duration"),
+        duration=fields.within(fields.number("duration"), "duration", SECONDS),
         error=fields.text("error", ""),
         layer=Layer() if layer is None else layer_from_json(layer, f"{where}.layer"),
         result=fields.text("result", ""),
@@ -176,8 +183,7 @@ class _Fields:
 
     def fault(self, name: str, rule: str) -> ValueError:
         if name in self._value:
-            found = repr(self._value[name])
-            return ValueError(f"{self._where}.{name}: {rule}, not {found[:80]}")
+            return ValueError(f"{self._where}.{name}: {rule}, not {_shown(self._value[name])}")
         return ValueError(f"{self._where}.{name}: {rule}")
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -192,8 +198,19 @@ class _Fields:
             raise self.fault(name, "must be a whole number")
         return value
 
-    def optional_integer(self, name: str) -> int | None:
-        return None if self._value.get(name) is None else self.integer(name)
+    def optional_integer(self, name: str, limits: tuple[int, int]) -> int | None:
+        return None if self._value.get(name) is None else self.within(self.integer(name), name, limits)
+
+    def within(self, number: _Number, name: str, limits: tuple[int, int]) -> _Number:
+        if not limits[0] <= number <= limits[1]:
+            raise self.fault(name, f"must be from {limits[0]} to {limits[1]}")
+        return number
+
+    def plain(self, name: str) -> str:
+        value = self.text(name)
+        if not PLAIN.fullmatch(value):
+            raise self.fault(name, "must be 1 to 512 printable ASCII characters")
+        return value
 
     def number(self, name: str) -> float:
         value = self._value.get(name, 0.0)
@@ -218,6 +235,13 @@ class _Fields:
         if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
             raise self.fault(name, "must be an object of texts")
         return dict(value)
+
+
+def _shown(value: object) -> str:
+    try:
+        return ascii(value)[:80]
+    except (ValueError, RecursionError):  # more digits than Python prints, or too deep
+        return "this one"
 
 
 def _kind(value: object) -> str:

@@ -6,10 +6,10 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from checkpoint_action.errors import StoreDeniedError, StoreError
+from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
 from checkpoint_action.store.base import Found
 from checkpoint_action.toolkit.cache import LOOKUP_SECONDS, TRANSFER_SECONDS
-from checkpoint_action.toolkit.errors import DeniedError, ToolkitError
+from checkpoint_action.toolkit.errors import DeniedError, HttpStatusError, MissingEntryError, ToolkitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,14 +67,24 @@ class GithubCacheStore:
         self._bounded("save", seconds, lambda: self._cache.save(key, CACHE_VERSION, source, seconds=seconds))
 
     def fetch(self, found: Found, target: Path) -> None:
-        """Write the entry's content to the file ``target``, complete or not at all."""
+        """Write the entry's content to the file ``target``, complete or not at all.
+
+        :raises StoreMissingError: the entry is gone, or only its content is.
+        """
         hit = self._hits.pop(found.key, None)
         if hit is None:
             hit = self._bounded("look-up", self._lookup_seconds, lambda: self._lookup(found.key))
             if hit is None or not hit.exact:
-                raise StoreError(f"{self.name}: {found.key} is gone")
-        seconds = self._transfer_seconds
-        self._bounded("download", seconds, lambda: self._cache.download(hit, target, seconds=seconds))
+                raise StoreMissingError(f"{self.name}: {found.key} is gone")
+        self._bounded("download", self._transfer_seconds, lambda: self._download(hit, target))
+
+    def _download(self, hit: Hit, target: Path) -> None:
+        try:
+            self._cache.download(hit, target, seconds=self._transfer_seconds)
+        except HttpStatusError as error:
+            if error.status not in {404, 410}:  # at an address that was renewed until then
+                raise
+            raise MissingEntryError(f"the content of {hit.key} is gone") from error
 
     def _lookup(self, key: str) -> Hit | None:
         return self._cache.lookup([key], CACHE_VERSION, seconds=self._lookup_seconds)
@@ -104,6 +114,8 @@ class GithubCacheStore:
             raise failures[0]
         except DeniedError as error:
             raise StoreDeniedError(f"{self.name}: {error}") from error
+        except MissingEntryError as error:
+            raise StoreMissingError(f"{self.name}: {error}") from error
         except ToolkitError as error:
             raise StoreError(f"{self.name}: {error}") from error
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StoreError
+from checkpoint_action.errors import StoreError, StoreMissingError
 from checkpoint_action.store.base import Found
 
 if TYPE_CHECKING:
@@ -55,5 +55,5 @@ class MemoryStore:
     def fetch(self, found: Found, target: Path) -> None:
         self._called("fetch")
         if found.key not in self.entries:
-            raise StoreError(f"{found.key} is not there")
+            raise StoreMissingError(f"{found.key} is not there")
         target.write_bytes(self.entries[found.key])
