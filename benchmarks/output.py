@@ -2,7 +2,7 @@
 
 ::
 
-    python -m benchmarks.output                       1 GiB, seven rounds
+    python -m benchmarks.output                       1 GiB, five rounds
     python -m benchmarks.output --folder /dev/shm     without the disk
 
 The same producer runs as a step of checkpoint-run, which keeps a log and hands everything on to its standard output,
@@ -187,7 +187,7 @@ def main(argv: Sequence[str]) -> int:
     """Measure and print the table; 1 when a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.output", description=__doc__.partition("\n")[0])
     parser.add_argument("--mib", type=int, default=1024, help="how much the step prints (1024)")
-    parser.add_argument("--rounds", type=int, default=7, help="runs of each (7)")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each (5)")
     parser.add_argument("--folder", help="where the logs go (default: the folder for temporary files)")
     options = parser.parse_args(argv)
     size = options.mib * _MIB

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End
+from checkpoint_action.runner.stop import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,8 @@ def judge(
     """What a finished process means for its step.
 
     :param stopped_by: what stopped the run, in a word.
-    :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`.
+    :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`, or
+        :class:`StoppedError` when it was cut short.
     """
 
     def ended(status: Status, error: str = "", exit_code: int | None = None, layer: Layer | None = None) -> Try:
@@ -89,6 +91,9 @@ def judge(
         layer = collect()
     except MissingOutputError as error:
         return ended(Status.FAILED, str(error), ARTIFACT_MISSING)
+    except StoppedError:
+        by = f" by {stopped_by}" if stopped_by else ""
+        return ended(Status.INTERRUPTED, f"it was stopped{by} before its outputs were recorded")
     except OSError as error:
         return ended(Status.FAILED, f"cannot look at its outputs: {error}")
     return ended(Status.DONE, layer=layer)

@@ -19,6 +19,7 @@ from checkpoint_action.runner.outputs import name_in, result_of
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, Limits, Outcome, run_command
 from checkpoint_action.runner.steprun import StepRunner, StepWatcher
+from checkpoint_action.runner.stop import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,7 +112,9 @@ class Engine:
         self._begin = clock()
         # A budget shorter than the grace would otherwise never let anything start.
         self._grace = options.grace if job.budget is None else min(options.grace, job.budget / 10)
-        self._planner = Planner(job, journal.records, env, forced=options.forced)
+        self._planner = Planner(
+            job, journal.records, env, forced=options.forced, stopped=lambda: stop.signum is not None
+        )
         self._runner = StepRunner(
             job,
             env,
@@ -149,10 +152,12 @@ class Engine:
             while self._ready or self._running:
                 while self._ready and self._running < self._options.jobs and not self._halted():
                     position = heapq.heappop(self._ready)
-                    self._settle(position, self._job.steps[position])
+                    with suppress(StoppedError):  # no further step starts; those that run are ended and waited for
+                        self._settle(position, self._job.steps[position])
                 if not self._running:
                     break
-                self._next_message()
+                with suppress(StoppedError):
+                    self._next_message()
         except BaseException:
             self._abandon()
             if self._checkpoints is not None:
@@ -279,6 +284,8 @@ class Engine:
         try:
             self._checkpoints.restore(record, self._planner.ownership.known_contents)
         except StoreError as error:
+            if self._stop.signum is not None:
+                raise StoppedError from error
             return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, str(error))
         self._restored.append(step.id)
         self._saved += record.duration

@@ -53,7 +53,7 @@ def fingerprint_parts(
     for name in step.pass_env:
         parts[f"pass-env {name}"] = text_digest(env[name]) if name in env else UNSET
     if step.inputs is not None:
-        paths, missing = expand(step.inputs, step.cwd)
+        paths, missing = expand(step.inputs, step.cwd, through=True)
         for path in paths:
             part = f"input {name_in(root, path)}"
             try:

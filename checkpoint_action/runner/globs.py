@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["Excludes", "has_magic", "matcher", "static_prefix"]
+__all__ = ["Excludes", "has_magic", "literal", "matcher", "static_prefix"]
 
 _MAGIC = re.compile(r"[*?\[]")
+_HIDDEN = re.compile(r"\[([*?\[])\]")  # a special character that stands for itself
 
 
 def has_magic(pattern: str) -> bool:
     """Whether a pattern is more than one literal path."""
     return _MAGIC.search(pattern) is not None
+
+
+def literal(pattern: str) -> str | None:
+    """The one path that a pattern names, ``None`` where it can match others."""
+    return None if has_magic(_HIDDEN.sub("", pattern)) else _HIDDEN.sub(r"\1", pattern)
 
 
 def static_prefix(pattern: str) -> str:

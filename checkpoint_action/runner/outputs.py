@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Entry, Layer, Reason
-from checkpoint_action.runner.globs import has_magic, matcher, static_prefix
-from checkpoint_action.runner.scan import UNREADABLE, entry_of, walk
+from checkpoint_action.runner.globs import literal, matcher, static_prefix
+from checkpoint_action.runner.scan import OURS, UNREADABLE, entry_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from checkpoint_action.runner.hashing import ContentDigests
 
@@ -25,8 +25,7 @@ __all__ = ["MissingOutputError", "collect", "expand", "locate", "name_in", "resu
 KEPT_MODE = 0o777
 """The mode bits that are kept: set-id and sticky bits are never put back."""
 
-
-_LITERAL = re.compile(r"\[([*?\[])\]")  # how a flag's path hides its special characters
+_LONGEST_CHAIN = 256  # links on the way to a file; more than any system follows
 
 
 class MissingOutputError(Exception):
@@ -41,54 +40,89 @@ def locate(root: Path, name: str) -> str:
 def name_in(root: Path, path: str) -> str:
     """What an entry calls a path: relative to the workspace where it lies in it, else absolute."""
     path = os.path.normpath(path)
-    try:
-        relative = Path(path).relative_to(root)
-    except ValueError:
-        return path.replace(os.sep, "/")
-    return relative.as_posix()
+    for folder in (root, os.path.realpath(root)):  # what links lead to has the workspace's real path
+        try:
+            return Path(path).relative_to(folder).as_posix()
+        except ValueError:
+            continue
+    return path.replace(os.sep, "/")
 
 
-def expand(patterns: Sequence[str], cwd: Path) -> tuple[list[str], list[str]]:
+def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tuple[list[str], list[str]]:
     """Paths that patterns match below a folder, and the patterns that match nothing.
 
-    A folder stands for all it holds. ``!pattern`` takes away from what came before it.
+    A folder stands for all it holds; links in it are just links. A link that a pattern itself names stands for what it
+    leads to as well: those paths are found too, and one that leads nowhere counts as no match besides.
+    ``!pattern`` takes away from what came before it. Our own files are never found.
 
+    :param through: whether that goes for links matched by ``**`` and ``**/*`` at the end of a pattern, too; else these
+        stand for what a folder holds.
     :returns: absolute paths, sorted, folders before what they hold; and the unmatched patterns.
     """
     found: dict[str, None] = {}
+    behind: dict[str, set[str]] = {}  # what links lead to, and which links
     missing = []
     for pattern in patterns:
         if pattern.startswith("!"):
-            taken = set(_matches(pattern[1:], cwd))
+            taken = set(_matches(pattern[1:], cwd, through=through)[0])
             found = {path: None for path in found if path not in taken}
+            behind = {path: links - taken for path, links in behind.items() if path not in taken and links - taken}
             continue
-        matches = _matches(pattern, cwd)
-        if not matches:
+        matches, links = _matches(pattern, cwd, through=through)
+        path = _literal_path(pattern, cwd)
+        if not matches or (path is not None and _leads_nowhere(path)):
             missing.append(pattern)
         found.update(dict.fromkeys(matches))
-    return sorted(found), missing
+        for link in links:
+            for path in _behind(link):
+                if not _is_ours(path, cwd):
+                    behind.setdefault(path, set()).add(link)
+    return sorted({**found, **behind}), missing
 
 
-def _matches(pattern: str, cwd: Path) -> list[str]:
-    pattern = pattern.replace(os.sep, "/") if sys.platform == "win32" else pattern
-    if not has_magic(pattern):
-        path = os.path.join(cwd, pattern)
-        if not os.path.lexists(path) or (pattern.endswith("/") and not os.path.isdir(path)):
-            return []
-        return _with_content(os.path.normpath(path))
+def _matches(pattern: str, cwd: Path, *, through: bool) -> tuple[list[str], list[str]]:
+    """What a pattern matches, and the links that it means to name."""
+    path = _literal_path(pattern, cwd)
+    if path is not None:
+        if _is_ours(path, cwd) or not os.path.lexists(path) or (pattern.endswith("/") and not os.path.isdir(path)):
+            return [], []
+        return _with_content(path), [path] if os.path.islink(path) else []
+    pattern = _slashes(pattern)
     folder = static_prefix(pattern)
     start = os.path.join(cwd, folder) if folder else str(cwd)
+    if _is_ours(os.path.normpath(start), cwd):
+        return [], []
     prefix = f"{folder}/" if folder else ""
     rule = matcher(pattern)
+    names_links = through or not pattern.endswith(("**", "**/*"))
     found: dict[str, None] = {}
+    links = []
     for name in walk(start, prefix):
-        path = os.path.normpath(os.path.join(cwd, name))
-        if path in found or not rule.match(name):
+        if not rule.match(name):
             continue
+        path = os.path.normpath(os.path.join(cwd, name))
         if pattern.endswith("/") and not os.path.isdir(path):
             continue
-        found.update(dict.fromkeys(_with_content(path)))
-    return list(found)
+        if names_links and os.path.islink(path):
+            links.append(path)
+        if path not in found:
+            found.update(dict.fromkeys(_with_content(path)))
+    return list(found), links
+
+
+def _slashes(pattern: str) -> str:
+    return pattern.replace(os.sep, "/") if sys.platform == "win32" else pattern
+
+
+def _literal_path(pattern: str, cwd: Path) -> str | None:
+    """Where the one path that a pattern names is, ``None`` where it can match others."""
+    plain = literal(_slashes(pattern))
+    return None if plain is None else os.path.normpath(os.path.join(cwd, plain))
+
+
+def _is_ours(path: str, cwd: Path) -> bool:
+    inside = path.removeprefix(os.path.join(cwd, ""))
+    return any(part.startswith(OURS) for part in inside.split(os.sep))
 
 
 def _with_content(path: str) -> list[str]:
@@ -97,18 +131,92 @@ def _with_content(path: str) -> list[str]:
     return [path, *(os.path.join(path, name) for name in walk(path, ""))]
 
 
+def _leads_nowhere(path: str) -> bool:
+    """Whether it is a link without an end: to nothing, or in a circle."""
+    if not os.path.islink(path):
+        return False
+    try:
+        os.stat(path)
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _behind(link: str) -> list[str]:
+    """Where a link leads, all that is held there, and the further links on the way; their real paths."""
+    if _leads_nowhere(link):
+        return []
+    on_the_way: list[str] = []
+    here = os.path.realpath(os.path.dirname(link))
+    todo = [os.path.basename(link)]
+    while todo and len(on_the_way) < _LONGEST_CHAIN:
+        here = os.path.normpath(os.path.join(here, todo.pop()))
+        if not os.path.islink(here):
+            continue
+        on_the_way.append(here)
+        try:
+            target = os.readlink(here)
+        except OSError:  # it is gone meanwhile
+            break
+        if os.path.isabs(target):
+            here, name = os.path.split(os.path.normpath(target))
+            here, parts = os.path.realpath(here), [name]
+        else:
+            here, parts = os.path.dirname(here), _slashes(target).split("/")
+        todo.extend(reversed(parts))
+    return [*on_the_way[1:], *_with_content(os.path.realpath(link))]
+
+
 def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDigests) -> Layer:
     """The declared outputs of a step, as they are now.
 
-    :raises MissingOutputError: one of them is not there.
+    :raises MissingOutputError: one of them is not there, or nothing that can be kept.
+    :raises StoppedError: the digests were cancelled.
     """
     paths, missing = expand(patterns, cwd)
     if missing:
-        typed = ", ".join(_LITERAL.sub(r"\1", pattern) for pattern in missing)
-        raise MissingOutputError(f"it ended without its declared output {typed}")
+        raise MissingOutputError(f"it ended without its declared output {_listed(missing, cwd)}")
+    _check_kinds(patterns, cwd, set(paths))
     entries = (entry_of(path, name_in(root, path), digests) for path in paths)
     kept = {entry.path: entry for entry in entries if entry is not None}
+    kept.pop(".", None)  # the workspace itself is always there
     return Layer(tuple(kept[path] for path in sorted(kept)))
+
+
+def _typed(pattern: str) -> str:
+    """A pattern as a person wrote it: flags hide the special characters of a path."""
+    plain = literal(pattern)
+    return pattern if plain is None else plain
+
+
+def _listed(missing: Sequence[str], cwd: Path) -> str:
+    texts, between = [], ", "
+    for pattern in missing:
+        path = _literal_path(pattern, cwd)
+        dangling = path is not None and _leads_nowhere(path) and not _is_ours(path, cwd)
+        texts.append(_typed(pattern) + (", which is a link to nothing" if dangling else ""))
+        between = "; " if dangling else between
+    return between.join(texts)
+
+
+def _check_kinds(patterns: Sequence[str], cwd: Path, found: Collection[str]) -> None:
+    """See that what is declared by its very name can be kept.
+
+    :raises MissingOutputError: it is a pipe, a socket, a device, or a link to one.
+    """
+    for pattern in patterns:
+        path = _literal_path(pattern, cwd)
+        if path is None or path not in found:
+            continue
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:  # told by whoever reads it
+            continue
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            fault = "leads to no file or folder" if os.path.islink(path) else "is no file, folder or link"
+            raise MissingOutputError(f"its declared output {_typed(pattern)} {fault}")
 
 
 def result_of(layer: Layer) -> str:

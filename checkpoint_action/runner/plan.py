@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Action, Decision, Entry, Layer, Plan, Reason, Record, Status
 from checkpoint_action.runner.fingerprint import explain_change, fingerprint, fingerprint_parts
-from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.outputs import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from checkpoint_action.model import Job, Step
 
@@ -72,17 +72,24 @@ class Planner:
     :param records: the job's records; the caller keeps them up to date through :meth:`recorded`.
     :param env: the outside environment.
     :param forced: run every step.
+    :param stopped: whether to give up; asked while files are read, which then raises :class:`StoppedError`.
     """
 
     def __init__(
-        self, job: Job, records: Mapping[str, Record], env: Mapping[str, str], *, forced: bool = False
+        self,
+        job: Job,
+        records: Mapping[str, Record],
+        env: Mapping[str, str],
+        *,
+        forced: bool = False,
+        stopped: Callable[[], bool] = never,
     ) -> None:
         self._job = job
         self._env = env
         self._forced = forced
         self._positions = {step.id: number for number, step in enumerate(job.steps)}
         self._records: dict[str, Record] = {}
-        self.digests = ContentDigests()
+        self.digests = ContentDigests(stopped)
         self.ownership = Ownership()
         for step in job.steps:
             if step.id in records:

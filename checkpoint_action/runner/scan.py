@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.globs import Excludes
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["UNREADABLE", "Scan", "Workspace", "difference", "entry_of", "walk"]
+__all__ = ["OURS", "UNREADABLE", "Scan", "Workspace", "difference", "entry_of", "walk"]
+
+OURS = ".checkpoint-run-"
+"""How the names of our own files begin. They belong to no step, wherever they lie."""
 
 UNREADABLE = ""
 """Stands for the digest of a file that we may not read."""
@@ -60,7 +63,7 @@ def walk(
     without: frozenset[str] = frozenset(),
     closed: set[str] | None = None,
 ) -> Iterator[str]:
-    """Names of all below a folder, folders before what they hold; links are not followed.
+    """Names of all below a folder, folders before what they hold; links are not followed, our own files left out.
 
     :param prefix: what the names begin with, empty or ending in ``/``.
     :param without: names that are left out with all they hold.
@@ -80,6 +83,8 @@ def walk(
             continue
         below = []
         for item in items:
+            if item.name.startswith(OURS):
+                continue
             name = start + item.name
             is_folder = item.is_dir(follow_symlinks=False)
             if name in without or (skip and skip.excluded(name, folder=is_folder)):

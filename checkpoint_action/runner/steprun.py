@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StepRunner", "StepWatcher"]
 
-_OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+_OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ class StepRunner:
             return None
         try:
             step.log.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(step.log, _OUTPUT, 0o666)
+            return _open_to_write(step.log)
         except OSError as error:
             watcher.warn(f"step '{step.id}': cannot write its log {step.log}: {error.strerror}")
             return None
@@ -161,6 +164,24 @@ class StepRunner:
         if step.outputs == AUTO or not step.outputs:
             return Layer()
         return collect(step.outputs, step.cwd, self._job.root, self._digests)
+
+
+def _open_to_write(path: Path) -> int:
+    """Open a file that takes output without ever waiting for a reader.
+
+    :raises OSError: it cannot be opened, or is nothing that keeps what is written: a pipe, a socket.
+    """
+    found = os.open(path, _OUTPUT, 0o666)
+    try:
+        mode = os.fstat(found).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if sys.platform != "win32":
+            os.set_blocking(found, True)
+    except OSError:
+        os.close(found)
+        raise
+    return found
 
 
 class FolderError(Exception):

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BlockedWriteError", "StopRequest"]
+__all__ = ["BlockedWriteError", "StopRequest", "StoppedError"]
 
 _SLICE = 0.5  # seconds; on Windows a signal handler only runs once a wait has ended
 
 
 class BlockedWriteError(Exception):
     """Raised by a signal's handler out of a write that nobody reads."""
+
+
+class StoppedError(Exception):
+    """Work of our own was given up as a stop was requested."""
 
 
 class StopRequest:

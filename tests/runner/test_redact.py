@@ -1,0 +1,49 @@
+"""Secret values taken out of a stream."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpoint_action.runner.redact import Redactor, secret_values
+
+
+def redacted(values: tuple[bytes, ...], pieces: list[bytes]) -> bytes:
+    out: list[bytes] = []
+    redactor = Redactor(values, out.append)
+    for piece in pieces:
+        redactor.write(piece)
+    redactor.close()
+    return b"".join(out)
+
+
+def test_lines_of_a_secret_are_hidden_one_by_one_and_empty_ones_not_at_all() -> None:
+    env = {"KEY": "-----BEGIN\nabc\n\n-----END", "EMPTY": "", "OTHER": "x"}
+    assert secret_values(["KEY", "EMPTY", "MISSING"], env) == (b"-----BEGIN", b"-----END", b"abc")
+
+
+def test_a_secret_that_is_part_of_a_longer_one_leaves_nothing_of_it() -> None:
+    assert redacted((b"abcdef", b"abc"), [b"x abc", b"def y abc z"]) == b"x *** y *** z"
+
+
+def test_bytes_without_a_secret_pass_unchanged_and_whole() -> None:
+    assert redacted((b"secret",), [b"sec", b"", b"re", b"\xff\x00"]) == b"secre\xff\x00"
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=3),
+    st.lists(st.one_of(st.binary(max_size=6), st.sampled_from([b"ab", b"abc", b"b"])), max_size=8),
+)
+def test_however_it_is_cut_the_result_is_that_of_the_whole(values: list[bytes], pieces: list[bytes]) -> None:
+    ordered = tuple(sorted(set(values), key=lambda value: (-len(value), value)))
+    assert redacted(ordered, pieces) == redacted(ordered, [b"".join(pieces)])
+
+
+@given(st.binary(min_size=3, max_size=6), st.lists(st.binary(max_size=5), max_size=6), st.data())
+def test_a_secret_in_the_stream_never_comes_out(secret: bytes, around: list[bytes], data: st.DataObject) -> None:
+    if secret in b"***" or b"*" in secret:
+        return
+    stream = secret.join(around)
+    cut = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    pieces = [stream[start:end] for start, end in zip([0, *cut], [*cut, len(stream)], strict=True)]
+    assert secret not in redacted((secret,), pieces)
