@@ -94,7 +94,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     try:
         with stop_on_signals(stop):
             store = _store(inputs, env, runtime, listen)
-            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen, stop)
+            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen, stop=stop)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             if checkpoints is not None and not inputs.force:
                 journal.merge(checkpoints.learn([step.id for step in job.steps]))
@@ -176,7 +176,7 @@ def _store(inputs: ActionInputs, env: Mapping[str, str], runtime: Mapping[str, s
 
 
 def _checkpoints(
-    store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, stop: StopRequest
+    store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, *, stop: StopRequest
 ) -> Checkpoints:
     reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
     return Checkpoints(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.stop import StopRequest
     from checkpoint_action.store.base import Store
 
-__all__ = ["Checkpoints", "StoppedError"]
+__all__ = ["Checkpoints", "StoreStoppedError"]
 
 _T = TypeVar("_T")
 
@@ -127,7 +127,7 @@ class Checkpoints:
         """
         try:
             state = self._newest_usable(steps)
-        except StoppedError:
+        except StoreStoppedError:
             return {}
         except StoreError as error:
             self._switch_off(error)
@@ -248,7 +248,7 @@ class Checkpoints:
         except StoreMissingError as error:
             self._unusable[found.key] = _reason(error)
             raise
-        except StoppedError:
+        except StoreStoppedError:
             raise
         except StoreError as error:
             self._switch_off(error)
@@ -274,12 +274,12 @@ class Checkpoints:
 
         begin = time.monotonic()
         if self._is_stopping():
-            raise StoppedError(f"{self._store.name}: stopped")
+            raise StoreStoppedError(f"{self._store.name}: stopped")
         threading.Thread(target=work, name="ask the store", daemon=True).start()
         try:
             while not ended.wait(_SLICE):
                 if self._is_stopping():
-                    raise StoppedError(f"{self._store.name}: stopped")
+                    raise StoreStoppedError(f"{self._store.name}: stopped")
                 if time.monotonic() - begin >= self._seconds_left:
                     raise StoreError(f"{self._store.name}: reading from it takes more than {self._seconds:g} s")
         finally:
@@ -441,7 +441,7 @@ class Checkpoints:
             raise StoreError(f"{self._store.name}: not everything was stored: {failed}")
 
 
-class StoppedError(StoreError):
+class StoreStoppedError(StoreError):
     """A stop was requested meanwhile; the store may be as well as ever."""
 
 

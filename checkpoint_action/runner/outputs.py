@@ -61,6 +61,7 @@ def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tupl
     """
     found: dict[str, None] = {}
     behind: dict[str, set[str]] = {}  # what links lead to, and which links
+    contents: dict[str, list[str]] = {}
     missing = []
     for pattern in patterns:
         if pattern.startswith("!"):
@@ -74,7 +75,7 @@ def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tupl
             missing.append(pattern)
         found.update(dict.fromkeys(matches))
         for link in links:
-            for path in _behind(link):
+            for path in _behind(link, contents):
                 if not _is_ours(path, cwd):
                     behind.setdefault(path, set()).add(link)
     return sorted({**found, **behind}), missing
@@ -144,8 +145,11 @@ def _leads_nowhere(path: str) -> bool:
     return False
 
 
-def _behind(link: str) -> list[str]:
-    """Where a link leads, all that is held there, and the further links on the way; their real paths."""
+def _behind(link: str, contents: dict[str, list[str]]) -> list[str]:
+    """Where a link leads, all that is held there, and the further links on the way; their real paths.
+
+    :param contents: what has been looked through already, by real path.
+    """
     if _leads_nowhere(link):
         return []
     on_the_way: list[str] = []
@@ -166,7 +170,10 @@ def _behind(link: str) -> list[str]:
         else:
             here, parts = os.path.dirname(here), _slashes(target).split("/")
         todo.extend(reversed(parts))
-    return [*on_the_way[1:], *_with_content(os.path.realpath(link))]
+    end = os.path.realpath(link)
+    if end not in contents:
+        contents[end] = _with_content(end)
+    return [*on_the_way[1:], *contents[end]]
 
 
 def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDigests) -> Layer:

@@ -172,15 +172,12 @@ def _open_to_write(path: Path) -> int:
     :raises OSError: it cannot be opened, or is nothing that keeps what is written: a pipe, a socket.
     """
     found = os.open(path, _OUTPUT, 0o666)
-    try:
-        mode = os.fstat(found).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        if sys.platform != "win32":
-            os.set_blocking(found, True)
-    except OSError:
+    mode = os.fstat(found).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
         os.close(found)
-        raise
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if sys.platform != "win32":
+        os.set_blocking(found, True)
     return found
 
 

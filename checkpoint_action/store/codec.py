@@ -1,7 +1,8 @@
 """Records, layers and entries as plain JSON values and back, strict on what is read.
 
 Fields that equal their default are left out, unknown keys are ignored (a later version may add some), and a value of
-the wrong type or form, or a number that no run can have had, is a ``ValueError`` that names the field. Standard library only: the local journal uses it too.
+the wrong type or form, or a number that no run can have had, is a ``ValueError`` that names the field. Standard library
+only: the local journal uses it too.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ class MemoryStore:
     :ivar uploading: set once an upload waits at the gate.
     :ivar refuse: why the next calls fail: by method name.
     :ivar calls: names of the methods called.
+    :ivar hang: names of the methods that do not return while the gate is not set.
     """
 
     name = "memory"
@@ -33,9 +34,12 @@ class MemoryStore:
         self.uploading = threading.Event()
         self.refuse: dict[str, Exception] = {}
         self.calls: list[str] = []
+        self.hang: set[str] = set()
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
+        if name in self.hang:
+            self.gate.wait()
         if name in self.refuse:
             raise self.refuse[name]
 

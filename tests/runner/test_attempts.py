@@ -14,6 +14,7 @@ from checkpoint_action.model import ARTIFACT_MISSING, Layer, Retry, Status
 from checkpoint_action.runner.attempts import Try, backoff_delay, judge, run_tries
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End, Outcome
+from checkpoint_action.runner.stop import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,6 +170,16 @@ def test_outputs_that_cannot_be_looked_at_are_a_failure_that_says_so() -> None:
     found = judge(outcome(code=0), 1, 0.0, None, unreadable)
     assert found.status is Status.FAILED
     assert "Permission denied" in found.error
+
+
+def cut_short() -> Layer:
+    raise StoppedError
+
+
+def test_a_stop_while_outputs_are_recorded_interrupts_the_step() -> None:
+    found = judge(outcome(code=0), 1, 0.0, None, cut_short, stopped_by="SIGINT")
+    assert found.status is Status.INTERRUPTED
+    assert found.error == "it was stopped by SIGINT before its outputs were recorded"
 
 
 def test_an_endless_cap_is_allowed() -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checkpoint_action.errors import StoreDeniedError, StoreError
-from checkpoint_action.model import AUTO, Action, Layer, Reason, Record, Status, Step
+from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
+from checkpoint_action.model import AUTO, Action, ArchiveRef, Entry, Layer, Reason, Record, Status, Step
 from checkpoint_action.runner import checkpoints as module
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.globs import Excludes
@@ -23,6 +23,7 @@ from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.runner.outputs import collect, result_of
 from checkpoint_action.runner.plan import Planner, plan_job
 from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.runner.stop import StopRequest
 from checkpoint_action.store.bundle import read_header, write_archive
 from checkpoint_action.store.codec import record_to_json
 from tests.runner.jobs import as_nobody, job, record, step
@@ -47,7 +48,16 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 class Machine:
     """A checkout of the sources, and what a run does on it."""
 
-    def __init__(self, folder: Path, store: MemoryStore, *, keys: KeyScheme = KEYS, required: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: MemoryStore,
+        *,
+        keys: KeyScheme = KEYS,
+        required: bool = False,
+        restore_seconds: float = 900.0,
+    ) -> None:
+        self.stop = StopRequest()
         self.root = folder / "workspace"
         self.root.mkdir(parents=True)
         (self.root / "src").mkdir()
@@ -68,6 +78,8 @@ class Machine:
             warn=self.warnings.append,
             kept=lambda steps, _size: self.kept.append(steps),
             required=required,
+            stop=self.stop,
+            restore_seconds=restore_seconds,
         )
         self.digests = ContentDigests()
 
@@ -86,7 +98,7 @@ class Machine:
 
     def resume(self, *steps: Step) -> list[tuple[Action, Reason]]:
         """Learn, plan and restore, in order; what was decided."""
-        records = self.checkpoints.learn()
+        records = self.checkpoints.learn([step.id for step in steps])
         planner = Planner(job(self.root, *steps), records, {})
         decided = []
         for one in steps:
@@ -551,3 +563,255 @@ def test_the_header_says_job_and_all_records(one: Machine, store: MemoryStore, t
     assert (header["job"], list(header["records"])) == (KEYS.job, ["a"])
     assert header["records"]["a"]["archive"] == {"key": key, "layer": "000001-a"}
     assert replace(done, archive=None).result == result_of(done.layer)
+
+
+def keep_each(machine: Machine, *names: str) -> None:
+    """Run steps that write a file of their name, each with an archive of its own."""
+    for name in names:
+        count = len(machine.kept)
+        machine.run(machine.step(name), writing(name, name))
+        deadline = time.monotonic() + 30
+        while len(machine.kept) == count:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    machine.checkpoints.finish(30)
+
+
+def another_jobs(store: MemoryStore, machine: Machine) -> bytes:
+    forge(store, machine, {}, {"job": "another"})
+    return store.entries.popitem()[1]
+
+
+@pytest.mark.parametrize("how", ["damaged", "another job", "gone"])
+def test_an_unusable_newest_archive_costs_only_what_it_alone_knows(
+    one: Machine, other: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    keep_each(one, "a", "A-b", "c")
+    newest = list(store.entries)[-1]
+    store.entries[newest] = b"junk" if how == "damaged" else another_jobs(store, other)
+    if how == "gone":
+        real = store.fetch
+
+        def fetch(found: Any, target: Path) -> None:
+            if found.key == newest:
+                raise StoreMissingError("it is gone")
+            real(found, target)
+
+        monkeypatch.setattr(store, "fetch", fetch)
+    steps = [other.step(name) for name in ("a", "A-b", "c")]
+    assert other.resume(*steps) == [RESTORED, RESTORED, (Action.RUN, Reason.NEVER_RAN)]
+    assert len(other.warnings) == 1
+    assert newest in other.warnings[0]
+    assert "using an older checkpoint" in other.warnings[0]
+
+
+def test_an_archive_found_unusable_is_not_fetched_again_and_the_next_one_serves(
+    one: Machine, other: Machine, store: MemoryStore
+) -> None:
+    keep_each(one, "a", "a-b", "c")
+    first, second, third = store.entries
+    store.entries[second] = store.entries[third] = b"junk"
+    # the look-up for step a meets the archive of a-b, which hides its own
+    assert other.resume(other.step("a"), other.step("a-b")) == [RESTORED, (Action.RUN, Reason.NEVER_RAN)]
+    assert store.calls.count("fetch") == 3
+    assert len(other.warnings) == 1
+    assert second in other.warnings[0]
+    assert third in other.warnings[0]
+    assert f"using an older checkpoint, {first}" in other.warnings[0]
+
+
+def test_the_newest_of_the_usable_archives_is_taken(one: Machine, other: Machine, store: MemoryStore) -> None:
+    keep_each(one, "b", "a")
+    later = Machine(other.root.parent / "later", store, keys=replace(KEYS, attempt="10"))
+    later.resume(later.step("b"), later.step("a"))
+    keep_each(later, "b", "z")
+    store.entries[list(store.entries)[-1]] = b"junk"
+    newest = list(store.entries)[-2]
+    other.checkpoints.learn(["a", "b", "z"])
+    assert newest in other.warnings[0]
+
+
+def test_all_archives_damaged_is_one_line_and_a_bounded_number_of_look_ups(other: Machine, store: MemoryStore) -> None:
+    steps = [f"s{number}" for number in range(300)]
+    store.entries = {KEYS.new(step, number): b"junk" for number, step in enumerate(steps)}
+    assert other.checkpoints.learn(steps) == {}
+    assert store.calls.count("find") <= 101
+    assert len(other.warnings) == 1
+    assert "starting afresh" in other.warnings[0]
+    assert len(other.warnings[0]) < 1500
+
+
+@pytest.fixture
+def hanging(one: Machine, store: MemoryStore) -> Iterator[MemoryStore]:
+    """A store with the checkpoint of steps a and b, whose calls hang when asked to."""
+    keep_each(one, "a", "b")
+    store.gate.clear()
+    yield store
+    store.gate.set()
+
+
+def stop_soon(machine: Machine) -> None:
+    threading.Timer(0.2, machine.stop.request, (15,)).start()
+
+
+@pytest.mark.parametrize("method", ["find", "fetch"])
+@pytest.mark.parametrize("required", [False, True])
+def test_a_stop_ends_the_wait_for_a_store_that_hangs(
+    hanging: MemoryStore, tmp_path: Path, method: str, required: bool
+) -> None:
+    machine = Machine(tmp_path / "machine", hanging, required=required)
+    hanging.hang.add(method)
+    stop_soon(machine)
+    begin = time.monotonic()
+    assert machine.checkpoints.learn(["a", "b"]) == {}
+    machine.checkpoints.finish(0)
+    assert time.monotonic() - begin < 10
+    assert machine.warnings == []
+
+
+def test_a_stop_ends_a_restore_without_switching_the_store_off(other: Machine, hanging: MemoryStore) -> None:
+    records = other.checkpoints.learn()
+    hanging.hang.add("fetch")
+    stop_soon(other)
+    begin = time.monotonic()
+    with pytest.raises(StoreError, match="stopped"):
+        other.checkpoints.restore(records["a"], lambda _path: ())
+    other.checkpoints.restore(records["b"], lambda _path: ())  # it is on this machine already
+    assert time.monotonic() - begin < 10
+    assert not (other.root / "a").exists()
+    hanging.gate.set()
+    other.run(other.step("c"), writing("c", "c"))
+    other.checkpoints.finish(30)
+    assert other.kept == [("c",)]
+
+
+def test_nothing_is_asked_of_the_store_once_a_stop_is_requested(other: Machine, hanging: MemoryStore) -> None:
+    other.stop.request(15)
+    hanging.calls.clear()
+    assert other.checkpoints.learn() == {}
+    assert hanging.calls == []
+
+
+def test_a_stop_shortens_the_wait_at_the_end(stuck: Machine) -> None:
+    stop_soon(stuck)
+    begin = time.monotonic()
+    stuck.checkpoints.finish(1800, 0.1)
+    assert 0.2 < time.monotonic() - begin < 10
+    assert len(stuck.warnings) == 1
+
+
+def test_a_store_too_slow_to_restore_from_is_waited_for_once(hanging: MemoryStore, tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "machine", hanging, restore_seconds=0.5)
+    records = machine.checkpoints.learn()
+    hanging.hang.add("fetch")
+    begin = time.monotonic()
+    for _ in range(20):
+        with pytest.raises(StoreError, match="takes more than"):
+            machine.checkpoints.restore(records["a"], lambda _path: ())
+    assert time.monotonic() - begin < 5
+    assert hanging.calls.count("fetch") == 2
+    assert len(machine.warnings) == 1
+
+
+@pytest.mark.parametrize("error", [StoreError("memory: 503"), OSError(28, "No space left"), RuntimeError("a bug")])
+def test_a_fetch_that_fails_switches_the_store_off(
+    one: Machine, other: Machine, store: MemoryStore, error: Exception
+) -> None:
+    keep_each(one, "a", "b", "c")
+    records = other.checkpoints.learn()
+    store.refuse["fetch"] = error
+    for name in "ab":
+        with pytest.raises(StoreError):
+            other.checkpoints.restore(records[name], lambda _path: ())
+    assert store.calls.count("fetch") == 2
+    other.checkpoints.restore(records["c"], lambda _path: ())  # fetched before
+    other.run(other.step("d"))
+    other.checkpoints.finish(30)
+    assert other.kept == []
+    assert len(other.warnings) == 1
+
+
+def test_an_archive_that_is_gone_is_asked_for_once_and_the_store_stays_on(
+    one: Machine, other: Machine, store: MemoryStore
+) -> None:
+    keep_each(one, "a", "b", "c")
+    records = other.checkpoints.learn()
+    del store.entries[next(iter(store.entries))]
+    for _ in range(2):
+        with pytest.raises(StoreMissingError, match="not there"):
+            other.checkpoints.restore(records["a"], lambda _path: ())
+    assert store.calls.count("fetch") == 2
+    other.checkpoints.restore(records["b"], lambda _path: ())
+    keep_each(other, "d")
+    assert other.warnings == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"duration": -1},
+        {"duration": 1e300},
+        {"started": 10**400},
+        {"tries": -5},
+        {"exit_code": 1 << 70},
+        {"signal": 1 << 70},
+        {"archive": {"key": "k\n::error::x", "layer": "l"}},
+        {"layer": {"deleted": ["/etc/passwd"]}},
+    ],
+)
+def test_a_forged_value_is_a_miss_with_one_line(other: Machine, store: MemoryStore, change: dict[str, object]) -> None:
+    forge(store, other, {"a": record_to_json(record(other.step("a"), other.root)) | change})
+    assert other.checkpoints.learn(["a"]) == {}
+    assert len(other.warnings) == 1
+    assert other.warnings[0].isprintable()
+
+
+@pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), AssertionError("x\ny"), KeyError("k")])
+@pytest.mark.parametrize("where", ["read_header", "check_layer", "restore_times", "_nearest_first"])
+def test_no_unexpected_fault_gets_out_of_learning(
+    one: Machine, other: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
+) -> None:
+    keep_each(one, "a")
+    if where == "_nearest_first":
+        store.entries[next(iter(store.entries))] = b"junk"
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(module, where, fail)
+    assert set(other.checkpoints.learn(["a"])) == ({"a"} if where == "restore_times" else set())
+    assert len(other.warnings) == 1
+    assert other.warnings[0].isprintable()
+
+
+@pytest.mark.parametrize("where", ["unpack_layer", "apply_layer"])
+def test_an_unexpected_fault_in_a_restore_is_a_store_error_of_one_line(
+    one: Machine, other: Machine, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    keep_each(one, "a")
+    records = other.checkpoints.learn()
+
+    def fail(*_: object) -> None:
+        raise RecursionError("deep\nand deeper")
+
+    monkeypatch.setattr(module, where, fail)
+    with pytest.raises(StoreError) as caught:
+        other.checkpoints.restore(records["a"], lambda _path: ())
+    assert str(caught.value) == "unexpected RecursionError: deep and deeper"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../secret"])
+def test_a_path_that_leads_out_is_refused_before_anything_is_fetched_or_opened(
+    other: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(module, "restore_times", lambda _workspace, sources: asked.append(dict(sources)))
+    forge(store, other, {}, {"sources": [[path, 1, 1, "0" * 16], ["doomed", 1, 1, "0" * 16]]})
+    other.checkpoints.learn()
+    assert [list(sources) for sources in asked if isinstance(sources, dict)] == [["doomed"]]
+    layer = Layer((Entry(path, "file", 0o644, 1, 1, "0" * 64),))
+    bad = replace(record(other.step("a"), other.root, layer=layer), archive=ArchiveRef("k", "l"))
+    store.calls.clear()
+    with pytest.raises(StoreError, match="refused path"):
+        other.checkpoints.restore(bad, lambda _path: ())
+    assert store.calls == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ import pytest
 from checkpoint_action.errors import StateWriteError, StoreError
 from checkpoint_action.model import AUTO, Job, Reason, Retry, Status, Step
 from checkpoint_action.runner import checkpoints as checkpoints_module
-from checkpoint_action.runner import durable, events
+from checkpoint_action.runner import durable, events, hashing
 from checkpoint_action.runner import journal as journal_module
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.engine import Engine, RunOptions
@@ -23,7 +24,7 @@ from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
 from checkpoint_action.runner.scan import Workspace
-from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.runner.stop import StoppedError, StopRequest
 from tests.runner.jobs import job, step
 from tests.runner.memory_store import MemoryStore
 
@@ -82,7 +83,9 @@ class World:
             self.step(name, needs=tuple(names[number - 1 : number]), **changes) for number, name in enumerate(names)
         ]
 
-    def run(self, *steps: Step, real: bool = False, forced: bool = False, **of_job: Any) -> events.RunEnded:
+    def run(
+        self, *steps: Step, real: bool = False, forced: bool = False, jobs: int = 1, **of_job: Any
+    ) -> events.RunEnded:
         """One run, as a new process would make it."""
         self.told.clear()
         self.commands.ran.clear()
@@ -99,7 +102,7 @@ class World:
             listener=self.told.append,
             write=self._write,
             stop=self.stop,
-            options=RunOptions(forced=forced),
+            options=RunOptions(forced=forced, jobs=jobs),
             checkpoints=self.checkpoints,
             **more,
         )
@@ -278,6 +281,45 @@ def test_a_stop_after_the_last_step_changes_nothing(world: World) -> None:
     assert world.run(world.step("a")).exit_code == 0
 
 
+def stop_when_read(world: World, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a stop be requested just as a file of this name is being read."""
+    digest = hashing.file_digest
+
+    def read(path: str, *how: Any) -> str:
+        if path.endswith(name):
+            world.stop.request(signal.SIGINT)
+        return digest(path, *how)
+
+    monkeypatch.setattr(hashing, "file_digest", read)
+
+
+def test_a_stop_while_inputs_are_read_ends_the_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (world.root / "in").write_text("x")
+    steps = world.chain("a", "b", inputs=("in",))
+    assert world.run(steps[0]).exit_code == 0
+    with monkeypatch.context() as patch:
+        stop_when_read(world, patch, "in")
+        ended = world.run(*steps)
+    assert (ended.exit_code, ended.signal, ended.pending) == (130, 2, ("a", "b"))
+    assert world.kinds() == ["RunStarted", "RunEnded"]
+    assert world.run(*steps).ran == ("b",)
+
+
+@posix
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_stop_while_outputs_are_read_interrupts_their_step(
+    world: World, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    stop_when_read(world, monkeypatch, "out")
+    steps = [
+        world.step("a", command="echo > out", outputs=("out",)),
+        world.step("b", needs=("a",)),
+    ]
+    ended = world.run(*steps, real=True, jobs=jobs)
+    assert (ended.exit_code, ended.ran, ended.stopped, ended.pending) == (130, ("a",), ("a",), ("b",))
+    assert world.status() == {"a": Status.INTERRUPTED}
+
+
 def test_forced_and_always_steps_run_though_they_are_done(world: World) -> None:
     steps = [world.step("a"), world.step("b", always=True)]
     world.run(*steps)
@@ -349,6 +391,48 @@ def test_a_log_that_cannot_be_written_costs_a_warning(world: World) -> None:
 
 
 @posix
+@pytest.mark.parametrize("read", [False, True])
+def test_a_log_that_is_a_pipe_costs_a_warning_and_no_wait(world: World, read: bool) -> None:
+    log = world.root / "a.log"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK) if read else None
+    try:
+        ended = world.run(world.step("a", command="echo hello", log=log), real=True)
+    finally:
+        if reader is not None:
+            os.close(reader)
+    assert (ended.exit_code, world.output) == (0, b"hello\n")
+    assert [event.message for event in world.told if isinstance(event, events.Warned)] == [
+        f"step 'a': cannot write its log {log}: " + ("it is no regular file" if read else os.strerror(errno.ENXIO))
+    ]
+
+
+@posix
+def test_a_log_may_be_the_null_device(world: World) -> None:
+    log = world.root / "a.log"
+    log.symlink_to("/dev/null")
+    assert world.run(world.step("a", command="echo hello", log=log), real=True).exit_code == 0
+    assert not any(isinstance(event, events.Warned) for event in world.told)
+
+
+@posix
+def test_a_log_is_written_in_blocking_mode(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    write = os.write
+
+    def note(found: int, data: bytes) -> int:
+        modes.append(os.get_blocking(found))
+        return write(found, data)
+
+    one = world.step("a", log=world.root / "a.log")
+    world.commands.ends = {"a": [lambda output, _stop: output(b"x") or 0]}
+    monkeypatch.setattr(os, "write", note)
+    world.run(one)
+    assert modes
+    assert all(modes)
+
+
+@posix
 def test_a_step_killed_by_a_signal_has_failed_with_the_signal_and_no_code(world: World) -> None:
     assert world.run(world.step("a", command="kill -9 $$"), real=True).exit_code == 1
     record = load(world.paths).records["a"]
@@ -414,16 +498,21 @@ class Elsewhere:
         folder = self.folder / str(self.count)
         folder.mkdir()
         world = World(folder)
-        archives = folder / "archives"
+        world.checkpoints = self.checkpoints(world)
+        return world
+
+    def checkpoints(self, world: World) -> Checkpoints:
+        """Those of another run on the same machine."""
+        self.count += 1
+        archives = world.root.parent / f"archives-{self.count}"
         archives.mkdir()
-        world.checkpoints = Checkpoints(
+        return Checkpoints(
             self.store,
             KeyScheme("run1", "demo", "1", "1"),
             archives,
             Workspace.at(world.root, Excludes(())),
             warn=self.warnings.append,
         )
-        return world
 
 
 @pytest.fixture
@@ -454,6 +543,57 @@ def test_a_fresh_machine_restores_what_is_done_and_runs_the_rest(elsewhere: Else
     assert (third.root / "f").read_text() == "a\nb\n"
     assert third.kinds()[1:3] == ["StepRestored a restored", "StepRestored b restored"]
     assert elsewhere.warnings == []
+
+
+@posix
+def test_a_stop_while_the_workspace_is_looked_at_ends_the_run(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = elsewhere.machine()
+    (world.root / "here").write_text("x")
+    for name, status in (("here", {}), ("f", {"a": Status.RUNNING})):
+        with monkeypatch.context() as patch:
+            stop_when_read(world, patch, f"/{name}")
+            ended = world.run(*auto(world), real=True)
+        assert (ended.exit_code, ended.ran, ended.pending) == (130, (), ("a", "b"))
+        assert world.status() == status
+        world.checkpoints = None if world.checkpoints is None else elsewhere.checkpoints(world)
+    assert world.run(*auto(world), real=True).ran == ("a", "b")
+    assert "StepStarted a interrupted-before" in world.kinds()
+
+
+@posix
+def test_steps_beside_one_that_is_cut_short_are_stopped_and_recorded(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = elsewhere.machine()
+    stop_when_read(world, monkeypatch, "/f")
+    steps = [
+        world.step("a", command="while [ ! -e up ]; do sleep 0.05; done; echo > f", outputs=AUTO),
+        world.step("b", command="echo > up; sleep 60"),
+    ]
+    ended = world.run(*steps, real=True, jobs=2)
+    assert (ended.exit_code, ended.stopped, ended.pending) == (130, ("b",), ("a",))
+    assert world.status() == {"a": Status.RUNNING, "b": Status.INTERRUPTED}
+
+
+@posix
+@pytest.mark.parametrize("error", [StoreError("gone"), StoppedError()])
+def test_a_stop_while_a_step_is_restored_ends_the_run(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    first = elsewhere.machine()
+    assert first.run(*auto(first), real=True).exit_code == 0
+    second = elsewhere.machine()
+
+    def restore(*_: object) -> None:
+        second.stop.request(signal.SIGTERM)
+        raise error
+
+    monkeypatch.setattr(Checkpoints, "restore", restore)
+    ended = second.run(*auto(second), real=True)
+    assert (ended.exit_code, ended.ran, ended.pending) == (143, (), ("a", "b"))
+    assert second.status()["a"] is Status.DONE
 
 
 @posix

@@ -124,6 +124,34 @@ def test_inputs_count_by_path_mode_and_content_and_not_by_time(tmp_path: Path) -
 
 
 @posix
+@pytest.mark.parametrize("pattern", ["l", "l*", "**", "./l"])
+def test_what_is_behind_a_declared_link_counts(tmp_path: Path, pattern: str) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (tmp_path / "far").mkdir()
+    (root / "l").symlink_to("../far")
+    marks = set()
+    for text in ("a", "b"):
+        (tmp_path / "far/f").write_text(text)
+        marks.add(fingerprint(parts_of(root, inputs=(pattern,))))
+    assert len(marks) == 2
+
+
+@posix
+def test_an_input_that_is_a_link_to_nothing_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "l").symlink_to("nowhere")
+    assert parts_of(tmp_path, inputs=("l",))["input l"] == "missing"
+    (tmp_path / "nowhere").symlink_to("l")
+    assert parts_of(tmp_path, inputs=("l", "**"))["input l"] == "missing"
+
+
+def test_our_own_files_are_no_inputs(tmp_path: Path) -> None:
+    before = parts_of(tmp_path, inputs=("**",))
+    (tmp_path / ".checkpoint-run-demo.json").write_text("")
+    assert list(parts_of(tmp_path, inputs=("**",))) == list(before)
+
+
+@posix
 def test_an_input_that_cannot_be_looked_at_stops_nothing(public: Path) -> None:
     (public / "d").mkdir()
     (public / "d/f").write_text("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from checkpoint_action.runner import hashing
 from checkpoint_action.runner.hashing import ContentDigests, file_digest, text_digest
+from checkpoint_action.runner.stop import StoppedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,35 @@ def test_a_text_of_any_bytes_has_the_digest_of_those_bytes(data: bytes) -> None:
     assert text_digest(data.decode("utf-8", "surrogateescape")) == hashlib.sha256(data).hexdigest()
 
 
+def test_a_file_that_grows_is_not_chased(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"a" * 300_000)
+    seen = file.lstat()
+
+    def grow() -> bool:
+        with file.open("ab") as more:
+            more.write(b"b" * 300_000)
+        return False
+
+    assert ContentDigests(grow).digest(str(file), seen) == text_digest("a" * 300_000)
+
+
+def test_of_a_file_that_shrank_what_is_left_counts(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("abc")
+    seen = file.lstat()
+    file.write_text("a")
+    assert ContentDigests().digest(str(file), seen) == text_digest("a")
+
+
+def test_a_digest_ends_at_the_next_piece_once_it_is_cancelled(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(bytes(4 << 20))
+    asked = iter([False, False, True])
+    with pytest.raises(StoppedError):
+        ContentDigests(lambda: next(asked)).digest(str(file), file.lstat())
+
+
 class Reads:
     """Counts the files that are read."""
 
@@ -44,9 +74,9 @@ class Reads:
         self.count = 0
         monkeypatch.setattr(hashing, "file_digest", self)
 
-    def __call__(self, path: str) -> str:
+    def __call__(self, path: str, *how: Any) -> str:
         self.count += 1
-        return file_digest(path)
+        return file_digest(path, *how)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoint_action.runner.keys import KeyScheme, job_slug
+from checkpoint_action.runner.keys import KeyScheme, Origin, job_slug
 
 KEYS = KeyScheme("run42", job_slug("Build", {"job": "build"}), "42", "1")
 
@@ -60,3 +60,26 @@ def test_scopes_never_meet(scope: str) -> None:
     others = {"run1", "run12", "commitabc", "content"} - {scope}
     mine = KeyScheme(scope, KEYS.job, "1", "1").new("s", 1)
     assert not [other for other in others if mine.startswith(KeyScheme(other, KEYS.job, "1", "1").prefix)]
+
+
+@pytest.mark.parametrize("step", ["compile", "Compile.X", "a-1-2-000003-0123abcd", "b_-1"])
+def test_a_key_tells_where_it_comes_from(step: str) -> None:
+    key = KEYS.new(step, 7)
+    assert KEYS.origin(key) == KEYS.origin(key.upper()) == Origin(42, 1, 7, step.lower())
+    assert key.startswith((KEYS.of_step(step), KEYS.of_step_in_run(step)))
+
+
+def test_origins_are_ordered_by_age() -> None:
+    ages = [("9", "1", 3), ("10", "1", 9), ("10", "2", 1), ("10", "10", 1), ("10", "10", 1_000_000)]
+    made = [
+        KeyScheme("content", "j", run, attempt).new(step, sequence)
+        for (run, attempt, sequence), step in zip(ages, "zyxwv", strict=True)
+    ]
+    origins = [KeyScheme("content", "j", "1", "1").origin(key) for key in made]
+    assert origins == sorted(origins, key=lambda origin: origin or Origin(0, 0, 0, ""))
+
+
+@pytest.mark.parametrize("rest", ["", "x", "a-1-1-1-0123abcd", "a-1-x-000001-0123abcd", "a-1-1-000001-0123abcd\n"])
+def test_a_key_of_another_form_has_no_origin(rest: str) -> None:
+    assert KEYS.origin(KEYS.prefix + rest) is None
+    assert KEYS.origin("other-" + KEYS.new("a", 1)) is None

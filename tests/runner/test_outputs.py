@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -52,9 +53,14 @@ def names(patterns: Sequence[str], cwd: Path) -> list[str]:
         (["none", "a.txt", "*.none"], ["a.txt"], ["none", "*.none"]),
         (["./a.txt", "a.txt", "dist/../a.txt"], ["a.txt"], []),
         (["./dist/*.py"], ["dist/x.py"], []),
-        (["dangling"], ["dangling"], []),
-        (["to-dist"], ["to-dist"], []),
-        (["to-dist/"], ["to-dist"], []),
+        (["dangling"], ["dangling"], ["dangling"]),
+        (["dangl*"], ["dangling"], []),
+        (["to-dist"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py", "to-dist"], []),
+        (["to-dist/"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py", "to-dist"], []),
+        (["to-*"], ["dist", "dist/deep", "dist/deep/b.o", "dist/x.py", "to-dist"], []),
+        (["to-dist", "!dist/deep"], ["dist", "dist/x.py", "to-dist"], []),
+        (["to-dist", "!to-dist"], [], []),
+        (["to-dist", "dist/x.py", "!to-dist"], ["dist/x.py"], []),
         (["empty/**"], [], ["empty/**"]),
     ],
 )
@@ -66,6 +72,53 @@ def test_patterns_name_files_folders_and_what_folders_hold(
     (tmp_path / "to-dist").symlink_to("dist")
     assert names(patterns, tmp_path) == found
     assert expand(patterns, tmp_path)[1] == missing
+
+
+def test_links_in_a_declared_folder_are_just_links(tmp_path: Path) -> None:
+    make(tmp_path, "dist/f", "other/g")
+    (tmp_path / "dist/to-other").symlink_to("../other")
+    (tmp_path / "dist/dangling").symlink_to("nowhere")
+    inside = ["dist/dangling", "dist/f", "dist/to-other"]
+    assert names(["dist"], tmp_path) == ["dist", *inside]
+    assert names(["dist/**"], tmp_path) == names(["dist/**/*"], tmp_path) == inside
+    assert expand(["dist/**"], tmp_path, through=True)[0] == [
+        str(tmp_path / name) for name in [*inside, "other", "other/g"]
+    ]
+
+
+def test_every_link_on_the_way_is_found(tmp_path: Path) -> None:
+    make(tmp_path, "releases/1/f")
+    (tmp_path / "current").symlink_to("releases/1")
+    (tmp_path / "latest").symlink_to("./current/f")
+    (tmp_path / "out").symlink_to(tmp_path / "latest")
+    assert names(["out"], tmp_path) == ["current", "latest", "out", "releases/1/f"]
+
+
+def test_links_in_circles_end(tmp_path: Path) -> None:
+    make(tmp_path, "d/f")
+    (tmp_path / "d/up").symlink_to("..")
+    (tmp_path / "d/here").symlink_to(".")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    inside = ["a", "b", "d", "d/f", "d/here", "d/up"]
+    assert expand(["**"], tmp_path, through=True)[0] == [str(tmp_path), *(str(tmp_path / name) for name in inside)]
+    assert expand(["a"], tmp_path)[1] == ["a"]
+
+
+def test_our_own_files_are_never_found(tmp_path: Path) -> None:
+    ours = ".checkpoint-run-demo"
+    make(tmp_path, f"{ours}.json", f"d/{ours}.logs/a.log", "d/f")
+    (tmp_path / "l").symlink_to(f"d/{ours}.logs")
+    assert names(["**", f"{ours}*", f"d/{ours}.logs/*", "d", "l"], tmp_path) == ["d", "d/f", "l"]
+    assert expand([f"{ours}.json", f"d/{ours}.logs/a.log"], tmp_path) == (
+        [],
+        [f"{ours}.json", f"d/{ours}.logs/a.log"],
+    )
+
+
+def test_a_workspace_in_a_folder_named_as_ours_is_like_any(tmp_path: Path) -> None:
+    make(tmp_path, ".checkpoint-run-x/d/f")
+    assert names(["d", "*/f"], tmp_path / ".checkpoint-run-x") == ["d", "d/f"]
 
 
 def test_folders_of_odd_names_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -105,6 +158,64 @@ def test_a_declared_output_that_is_not_there_is_named(tmp_path: Path) -> None:
     make(tmp_path, "a.txt")
     with pytest.raises(MissingOutputError, match=r"without its declared output b\.txt, \*\.o$"):
         collect(["a.txt", "b.txt", "*.o"], tmp_path, tmp_path, ContentDigests())
+
+
+def test_a_declared_link_to_nothing_is_named_as_such(tmp_path: Path) -> None:
+    make(tmp_path, "a.txt")
+    (tmp_path / "l[1]").symlink_to("nowhere")
+    with pytest.raises(MissingOutputError, match=r"declared output l\[1\], which is a link to nothing$"):
+        collect(["l[[]1]"], tmp_path, tmp_path, ContentDigests())
+    with pytest.raises(MissingOutputError, match=r"declared output x; l\[1\], which is a link to nothing$"):
+        collect(["x", "a.txt", "l[[]1]"], tmp_path, tmp_path, ContentDigests())
+
+
+def test_what_a_declared_link_leads_to_is_recorded_by_its_own_name(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    make(tmp_path, "work/data/f", "outside")
+    (root / "l").symlink_to("data")
+    (root / "out").symlink_to("../outside")
+    layer = collect(["l", "out"], root, root, ContentDigests())
+    assert [(entry.path, entry.type) for entry in layer.entries] == [
+        (f"{tmp_path}/outside", "file"),
+        ("data", "dir"),
+        ("data/f", "file"),
+        ("l", "link"),
+        ("out", "link"),
+    ]
+    (tmp_path / "outside").write_text("x")
+    difference = look(root, layer)
+    assert difference is not None
+    assert difference[0] is Reason.OUTPUT_CHANGED
+
+
+def test_a_workspace_that_is_named_through_a_link_is_still_the_workspace(tmp_path: Path) -> None:
+    make(tmp_path, "real/data/f")
+    (tmp_path / "work").symlink_to("real")
+    (tmp_path / "real/l").symlink_to("data/f")
+    layer = collect(["l"], tmp_path / "work", tmp_path / "work", ContentDigests())
+    assert [entry.path for entry in layer.entries] == ["data/f", "l"]
+
+
+def test_a_link_to_the_workspace_itself_records_no_entry_for_it(tmp_path: Path) -> None:
+    (tmp_path / "l").symlink_to(".")
+    layer = collect(["l"], tmp_path, tmp_path, ContentDigests())
+    assert [entry.path for entry in layer.entries] == ["l"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+def test_what_is_no_file_folder_or_link_is_no_output(tmp_path: Path, kind: str) -> None:
+    name = "/dev/null" if kind == "device" else "x"
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "x")
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(tmp_path / "x"))
+    with pytest.raises(MissingOutputError, match=f"its declared output {name} is no file, folder or link$"):
+        collect([name], tmp_path, tmp_path, ContentDigests())
+    (tmp_path / "l").symlink_to(name)
+    with pytest.raises(MissingOutputError, match=r"its declared output l leads to no file or folder$"):
+        collect(["l"], tmp_path, tmp_path, ContentDigests())
+    assert collect([name, "l", f"!{name}", "!l"], tmp_path, tmp_path, ContentDigests()).entries == ()
 
 
 def left(root: Path) -> Layer:

@@ -79,6 +79,13 @@ def test_excluded_folders_are_not_entered_and_taken_back_files_stay(tmp_path: Pa
     assert list(scan(tmp_path, "cache/", "*.o", "!keep.o")) == ["keep.o"]
 
 
+def test_our_own_files_are_left_out_at_any_depth(tmp_path: Path) -> None:
+    (tmp_path / ".checkpoint-run-demo.json").write_text("")
+    (tmp_path / "d" / ".checkpoint-run-demo.logs").mkdir(parents=True)
+    (tmp_path / "d" / ".checkpoint-run-demo.logs" / "a.log").write_text("")
+    assert list(scan(tmp_path)) == ["d"]
+
+
 def test_repositories_of_the_checkout_are_left_out_and_later_ones_kept(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "HEAD").write_text("")

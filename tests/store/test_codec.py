@@ -19,6 +19,8 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 paths = st.binary(min_size=1, max_size=12).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 digests = st.text("0123456789abcdef", min_size=64, max_size=64)
 finite = st.floats(allow_nan=False, allow_infinity=False)
+seconds = st.floats(0, 1e9)
+plain = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12)
 entries = st.builds(
     Entry,
     path=paths,
@@ -46,12 +48,12 @@ records = st.builds(
     signal=st.none() | st.integers(1, 64),
     tries=st.integers(0, 99),
     started=finite,
-    duration=finite,
+    duration=seconds,
     error=texts,
     layer=layers,
     result=digests,
     log=texts,
-    archive=st.none() | st.builds(ArchiveRef, key=texts, layer=texts),
+    archive=st.none() | st.builds(ArchiveRef, key=plain, layer=plain),
 )
 ENTRY = {"path": "a", "type": "file", "mode": "0644", "mtime_ns": 5, "size": 1, "sha256": "ab" * 32}
 RECORD = {"step": "build", "status": "done", "fingerprint": "f", "command": "make"}
@@ -143,7 +145,18 @@ def test_a_missing_field_of_an_entry_is_named(name: str) -> None:
         ({"tries": None}, r"record\.tries"),
         ({"started": "now"}, r"record\.started"),
         ({"started": float("nan")}, r"record\.started"),
+        ({"started": float("-inf")}, r"record\.started"),
         ({"duration": 10**400}, r"record\.duration"),
+        ({"duration": 10**5000}, r"record\.duration"),
+        ({"duration": 1e9 + 1}, r"record\.duration: must be from 0 to 1000000000"),
+        ({"duration": -0.1}, r"record\.duration"),
+        ({"duration": float("nan")}, r"record\.duration"),
+        ({"exit_code": 1 << 32}, r"record\.exit_code"),
+        ({"exit_code": -(1 << 31) - 1}, r"record\.exit_code"),
+        ({"signal": 256}, r"record\.signal"),
+        ({"signal": -1}, r"record\.signal"),
+        ({"tries": -1}, r"record\.tries"),
+        ({"tries": 10**9 + 1}, r"record\.tries"),
         ({"layer": []}, r"record\.layer: must be an object, not list"),
         ({"layer": {"entries": {}}}, r"record\.layer\.entries"),
         ({"layer": {"entries": [ENTRY, {**ENTRY, "mode": "9"}]}}, r"record\.layer\.entries\[1\]\.mode"),
@@ -151,11 +164,17 @@ def test_a_missing_field_of_an_entry_is_named(name: str) -> None:
         ({"layer": {"before": {"a": None}}}, r"record\.layer\.before"),
         ({"archive": {"key": "k"}}, r"record\.archive\.layer"),
         ({"archive": "k"}, r"record\.archive"),
+        ({"archive": {"key": "a\nb", "layer": "l"}}, r"record\.archive\.key"),
+        ({"archive": {"key": "\ud800", "layer": "l"}}, r"record\.archive\.key"),
+        ({"archive": {"key": "k" * 513, "layer": "l"}}, r"record\.archive\.key"),
+        ({"archive": {"key": "", "layer": "l"}}, r"record\.archive\.key"),
+        ({"archive": {"key": "k", "layer": "\u00e9"}}, r"record\.archive\.layer"),
     ],
 )
 def test_a_bad_field_of_a_record_is_named(change: dict[str, object], field: str) -> None:
-    with pytest.raises(ValueError, match=field):
+    with pytest.raises(ValueError, match=field) as caught:
         codec.record_from_json({**RECORD, **change})
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("value", [None, [], "record", 1])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint_action.errors import StoreDeniedError, StoreError
+from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
 from checkpoint_action.store import github_cache
 from checkpoint_action.store.base import Found, Store
 from checkpoint_action.store.github_cache import CACHE_VERSION, GithubCacheStore
@@ -97,7 +97,7 @@ def test_a_longer_key_is_not_taken_for_the_one_to_fetch(
 ) -> None:
     store = make_store()
     store.save("job-10", source)
-    with pytest.raises(StoreError, match="job-1 is gone"):
+    with pytest.raises(StoreMissingError, match="job-1 is gone"):
         store.fetch(Found("job-1"), source.with_name("target"))
     assert not source.with_name("target").exists()
 
@@ -108,6 +108,22 @@ def test_an_answer_with_a_foreign_key_is_a_miss(
     body = '{"ok":true,"signed_download_url":"http://h/","matched_key":"foreign-1"}'
     service.faults.next(LOOKUP, Fault.status(200, body))
     assert make_store().find("job-") is None
+
+
+def test_an_entry_that_went_between_look_up_and_download_is_gone_and_the_store_is_not(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path
+) -> None:
+    store = make_store()
+    store.save("job-1", source)
+    found = store.find("job-")
+    assert found is not None
+    service.faults.next("GetBlob", Fault.status(404), times=99)
+    with pytest.raises(StoreMissingError, match="job-1 is gone"):
+        store.fetch(found, source.with_name("target"))
+    service.faults.next(LOOKUP, Fault.status(404, '{"code":"bad_route","msg":"no such method"}'), times=9)
+    with pytest.raises(StoreError) as caught:
+        make_store().fetch(found, source.with_name("target"))
+    assert not isinstance(caught.value, StoreMissingError)
 
 
 def test_letter_case_does_not_hide_an_entry(
