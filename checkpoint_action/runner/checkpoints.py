@@ -5,26 +5,19 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import BundleError, StoreError, StoreMissingError
-from checkpoint_action.model import AUTO, ArchiveRef, Layer, Status
+from checkpoint_action.errors import BundleError, StoreError
+from checkpoint_action.model import AUTO, ArchiveRef, Layer
+from checkpoint_action.runner.archives import SLICE, Archives, StoreStoppedError, reason
 from checkpoint_action.runner.scan import Scan, difference
-from checkpoint_action.runner.sources import (
-    Source,
-    restore_times,
-    sources_from_json,
-    sources_of,
-    sources_to_json,
-)
+from checkpoint_action.runner.sources import Source, restore_times, sources_of, sources_to_json
 from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
-from checkpoint_action.store.bundle import pack_layer, read_header, unpack_layer, write_archive
-from checkpoint_action.store.codec import record_from_json, record_to_json
-from checkpoint_action.store.paths import check_layer, check_path
+from checkpoint_action.store.bundle import pack_layer, unpack_layer, write_archive
+from checkpoint_action.store.codec import record_to_json
+from checkpoint_action.store.paths import check_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -32,25 +25,16 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Record, Step
     from checkpoint_action.runner.hashing import ContentDigests
-    from checkpoint_action.runner.keys import KeyScheme, Origin
+    from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.runner.scan import Workspace
     from checkpoint_action.runner.stop import StopRequest
     from checkpoint_action.store.base import Store
 
-__all__ = ["Checkpoints", "StoreStoppedError"]
-
-_T = TypeVar("_T")
+__all__ = ["Checkpoints"]
 
 _APART = 1.1
 """Seconds between two uploads: act and Forgejo know the age of an entry to the second only, and of two of the same
 second either may pass for the newest. What finishes meanwhile goes up together."""
-
-_SLICE = 0.05
-"""Seconds after which whoever waits for the store looks whether a stop was requested."""
-
-_MOST_LOOKUPS = 100
-_MOST_NAMED = 3
-_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +82,6 @@ class Checkpoints:
         self._warn = warn
         self._kept = kept
         self._required = required
-        self._stop = stop
-        self._seconds = self._seconds_left = restore_seconds
         self._lock = threading.Condition()
         self._off = ""
         self._records: dict[str, Record] = {}
@@ -109,9 +91,16 @@ class Checkpoints:
         self._last_upload = -_APART
         self._closed = False
         self._sequence = 0
-        self._archives: dict[str, Path] = {}
-        self._unusable: dict[str, str] = {}
-        self._fetched = 0
+        self._archives = Archives(
+            store,
+            keys,
+            folder,
+            warn=warn,
+            failed=self._switch_off,
+            is_off=lambda: self._off,
+            stop=stop,
+            seconds=restore_seconds,
+        )
         self._before: Scan | None = None
         self._unseen: set[str] = set()
         self._worker = threading.Thread(target=self._upload_all, name="upload-checkpoints", daemon=True)
@@ -126,14 +115,14 @@ class Checkpoints:
         :raises StoreError: the store fails, and it is required.
         """
         try:
-            state = self._newest_usable(steps)
+            state = self._archives.newest_usable(steps)
         except StoreStoppedError:
             return {}
         except StoreError as error:
             self._switch_off(error)
             return {}
         except Exception as error:  # nothing that a store holds may cost the job
-            self._warn(f"{self._store.name}: no checkpoint is usable ({_reason(error)}); starting afresh")
+            self._warn(f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh")
             return {}
         if state is None:
             return {}
@@ -143,68 +132,8 @@ class Checkpoints:
         try:
             restore_times(self._workspace, state.sources)
         except Exception as error:  # the times alone
-            self._warn(f"{self._store.name}: the files did not all get their times back ({_reason(error)})")
+            self._warn(f"{self._store.name}: the files did not all get their times back ({reason(error)})")
         return dict(state.records)
-
-    def _newest_usable(self, steps: Sequence[str]) -> _State | None:
-        newest = self._ask(lambda: self._store.find(self._keys.prefix))
-        if newest is None:
-            return None
-        state = self._state_in(newest)
-        if state is not None:
-            return state
-        then = "starting afresh"
-        for found in self._older_than(newest, steps):
-            state = self._state_in(found)
-            if state is not None:
-                then = f"using an older checkpoint, {found.key}"
-                break
-        faults = [f"{_line(key)} is not usable ({fault})" for key, fault in self._unusable.items()]
-        more = f" and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
-        self._warn(f"{self._store.name}: {', '.join(faults[:_MOST_NAMED])}{more}; {then}")
-        return state
-
-    def _state_in(self, found: Found) -> _State | None:
-        """What an archive tells; ``None`` where it is not usable, which is noted."""
-        if found.key in self._unusable:
-            return None
-        try:
-            return _state_of(read_header(self._archive(found)), self._keys.job)
-        except (StoreMissingError, BundleError) as error:
-            fault = _reason(error)
-        except StoreError:
-            raise
-        except Exception as error:  # whatever is in there, it is not what we wrote
-            fault = _reason(error)
-        self._unusable[found.key] = fault
-        path = self._archives.pop(found.key, None)
-        if path is not None:
-            with suppress(OSError):
-                path.unlink()
-        return None
-
-    def _older_than(self, newest: Found, steps: Sequence[str]) -> list[Found]:
-        """The archives that are not yet known to be unusable, newest first.
-
-        A store only tells the newest entry of a prefix, so each step is asked for.
-        """
-        origin = self._keys.origin(newest.key)
-        older: dict[str, tuple[Origin, Found]] = {}
-        asked = 0
-        for step in _nearest_first(steps, origin.step if origin else ""):
-            for prefix in (self._keys.of_step(step), self._keys.of_step_in_run(step)):
-                if asked == _MOST_LOOKUPS:
-                    break
-                asked += 1
-                found = self._ask(partial(self._store.find, prefix))
-                if found is None:
-                    break
-                origin = self._keys.origin(found.key)
-                if origin is not None and found.key not in self._unusable:
-                    older[found.key] = (origin, found)
-                if origin is not None and origin.step == step.lower():
-                    break  # else it is of a step whose id goes on after a hyphen, and may hide this one's
-        return [found for _origin, found in sorted(older.values(), key=lambda pair: pair[0], reverse=True)]
 
     def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> None:
         """Put back what a step left: all of it, or nothing.
@@ -218,80 +147,15 @@ class Checkpoints:
         self._before = None
         try:
             check_layer(record.layer)
-            archive = self._archive(Found(record.archive.key))
+            archive = self._archives.fetch(Found(record.archive.key))
             unpack_layer(archive, record.archive.layer, record.layer, side)
             apply_layer(side, self._workspace.root, record.layer, acceptable)
         except StoreError:
             raise
         except Exception as error:  # nothing that a store holds may cost the job
-            raise StoreError(_reason(error)) from error
+            raise StoreError(reason(error)) from error
         finally:
             shutil.rmtree(side, ignore_errors=True)
-
-    def _archive(self, found: Found) -> Path:
-        """The archive on this machine.
-
-        :raises StoreMissingError: it is gone, or is known to be unusable.
-        :raises StoreError: it does not come; the store is then off, so that nothing else waits for it.
-        """
-        path = self._archives.get(found.key)
-        if path is not None:
-            return path
-        if found.key in self._unusable:
-            raise StoreMissingError(self._unusable[found.key])
-        if self._off:
-            raise StoreError(self._off)
-        path = self._folder / f"fetched-{self._fetched}.tar.zst"
-        self._fetched += 1
-        try:
-            self._ask(partial(self._store.fetch, found, path))
-        except StoreMissingError as error:
-            self._unusable[found.key] = _reason(error)
-            raise
-        except StoreStoppedError:
-            raise
-        except StoreError as error:
-            self._switch_off(error)
-            raise
-        self._archives[found.key] = path
-        return path
-
-    def _ask(self, call: Callable[[], _T]) -> _T:
-        """What the store answers; it is left alone when a stop is requested, or when all the time for it is used up.
-
-        :raises StoreError: it fails, in whatever way.
-        """
-        answers: list[_T] = []
-        failures: list[BaseException] = []
-        ended = threading.Event()
-
-        def work() -> None:
-            try:
-                answers.append(call())
-            except BaseException as error:  # raised again where somebody waits
-                failures.append(error)
-            ended.set()
-
-        begin = time.monotonic()
-        if self._is_stopping():
-            raise StoreStoppedError(f"{self._store.name}: stopped")
-        threading.Thread(target=work, name="ask the store", daemon=True).start()
-        try:
-            while not ended.wait(_SLICE):
-                if self._is_stopping():
-                    raise StoreStoppedError(f"{self._store.name}: stopped")
-                if time.monotonic() - begin >= self._seconds_left:
-                    raise StoreError(f"{self._store.name}: reading from it takes more than {self._seconds:g} s")
-        finally:
-            self._seconds_left -= time.monotonic() - begin
-        if not failures:
-            return answers[0]
-        if isinstance(failures[0], StoreError):
-            raise failures[0]
-        raise StoreError(f"{self._store.name}: {_reason(failures[0])}") from failures[0]
-
-    def _is_stopping(self) -> bool:
-        return self._stop is not None and self._stop.signum is not None
 
     def look(self, digests: ContentDigests) -> None:
         """See what the workspace holds before a step runs."""
@@ -423,13 +287,13 @@ class Checkpoints:
             self._closed = True
             self._lock.notify_all()
             while (self._waiting or self._busy) and not self._off:
-                if not stopping and self._is_stopping():
+                if not stopping and self._archives.is_stopping():
                     stopping = True
                     limit = min(limit, time.monotonic() - begin + seconds_on_stop)
                 left = begin + limit - time.monotonic()
                 if left <= 0:
                     break
-                self._lock.wait(min(left, _SLICE))
+                self._lock.wait(min(left, SLICE))
             unfinished = bool(self._waiting or self._busy) and not self._off
             self._off = self._off or ("the end of the run" if unfinished else "")
             failed = self._off
@@ -439,62 +303,3 @@ class Checkpoints:
             )
         if failed and self._required:
             raise StoreError(f"{self._store.name}: not everything was stored: {failed}")
-
-
-class StoreStoppedError(StoreError):
-    """A stop was requested meanwhile; the store may be as well as ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What an archive's header tells."""
-
-    records: dict[str, Record]
-    sources: dict[str, Source]
-
-
-def _state_of(header: dict[str, Any], job: str) -> _State:
-    """Read a header, trusting nothing in it.
-
-    :raises BundleError: it is another job's, or a path leads out of the workspace.
-    :raises ValueError: it is something else.
-    """
-    if header.get("job") != job:
-        raise BundleError("it is another job's")
-    rows = header.get("records")
-    if not isinstance(rows, dict):
-        raise ValueError("records: must be an object")  # noqa: TRY004  # bad data, not a bug
-    records = {step: record_from_json(value) for step, value in rows.items()}
-    for record in records.values():
-        check_layer(record.layer)
-    sources = sources_from_json(header.get("sources", []))
-    return _State(
-        {step: record for step, record in records.items() if record.status is Status.DONE and record.step == step},
-        {path: source for path, source in sources.items() if _is_inside(path)},
-    )
-
-
-def _is_inside(path: str) -> bool:
-    try:
-        check_path(path)
-    except BundleError:
-        return False
-    return True
-
-
-def _nearest_first(steps: Sequence[str], last: str) -> list[str]:
-    """The steps in the order in which their archives are likely to be the newest, where ``last`` had the newest."""
-    lower = [step.lower() for step in steps]
-    position = lower.index(last) if last in lower else len(lower) - 1
-    return [*lower[position::-1], *lower[position + 1 :]] if lower else []
-
-
-def _line(text: str) -> str:
-    """Text from elsewhere, fit for one line of a log."""
-    return ascii(text)[1:-1] if not text.isprintable() else text
-
-
-def _reason(error: BaseException) -> str:
-    text = _line(" ".join(str(error).split())[:_LONGEST_REASON])
-    expected = isinstance(error, (StoreError, OSError, ValueError)) and text
-    return text if expected else f"unexpected {type(error).__name__}: {text}"
