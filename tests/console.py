@@ -59,10 +59,9 @@ class Console:
         return subprocess.Popen(
             [*prefix, str(PROGRAM), *words],
             cwd=self.folder,
-            env=environment(),
             encoding="utf-8",
             errors="surrogateescape",
-            **{**streams, **options},
+            **{"env": environment(), **streams, **options},
         )
 
     def script(self, text: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.console import PROGRAM, Console
+from tests.console import PROGRAM, Console, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,6 +189,18 @@ def test_a_step_ends_when_the_tool_alone_is_killed(console: Console) -> None:
     again = console.run("--job", "j", "--step", "a:touch ran-again")
     assert again.returncode == 0
     assert (console.folder / "ran-again").exists()
+
+
+def test_a_killed_run_leaves_no_script_behind(console: Console) -> None:
+    (console.folder / "checkpoint.yml").write_text("job: j\nsteps: [{id: a, run: 'touch up; sleep 4325'}]\n")
+    temporary = console.folder / "tmp"
+    temporary.mkdir()
+    running = console.start(env={**environment(), "TMPDIR": str(temporary)})
+    until((console.folder / "up").exists, "it starts")
+    assert list(temporary.iterdir())
+    running.kill()
+    running.communicate(timeout=30)
+    until(lambda: not list(temporary.iterdir()), "the guardian clears up")
 
 
 def test_a_background_process_is_left_alone_or_killed_as_asked(console: Console) -> None:

@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 
 from checkpoint_action.runner import descendants
+from checkpoint_action.runner.shells import forget_scripts
 
 __all__ = ["Guardian", "guard"]
 
@@ -54,6 +56,7 @@ class Guardian:
         descendants.own(self._process.pid)
         self._tell(json.dumps([os.path.abspath(path) for path in sys.path]))  # noqa: PTH100  # an empty one is here
         self._tell(json.dumps(__name__))
+        self._tell(tempfile.gettempdir())
 
     def watch(self, token: str) -> None:
         """A step's shell is about to start.
@@ -87,6 +90,7 @@ def guard() -> None:
     """The guardian's own life: hear which steps run until the pipe closes, then end what is left of them."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    temporary = sys.stdin.buffer.readline().decode().rstrip("\n")
     watched: set[str] = set()
     for line in sys.stdin.buffer:
         word = line.decode().rstrip("\n")
@@ -98,5 +102,7 @@ def guard() -> None:
             watched.discard(word[1:])
     for _ in range(_ROUNDS):
         if not descendants.kill_marked(watched):
-            return
+            break
         time.sleep(_PAUSE)
+    for token in watched:
+        forget_scripts(temporary, token)

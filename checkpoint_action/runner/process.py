@@ -208,6 +208,7 @@ def _supervise(
 ) -> tuple[End, list[str]]:
     drain_until: float | None = None
     drain_to = 0
+    reap_at = begin + _REAP
     while True:
         if tree.returncode is not None and tree.output_ended:
             return End.EXITED, _leftovers(tree, limits, stop, watch.clock)
@@ -235,7 +236,9 @@ def _supervise(
             return end, _end_tree(tree, limits.grace, signal.SIGTERM, stop, watch.clock)
         else:
             tree.wait(min(moment - now, _REAP))
-            tree.reap()
+            if now >= reap_at:
+                tree.reap()
+                reap_at = now + _REAP
 
 
 def _leftovers(tree: ProcessTree, limits: Limits, stop: StopRequest, clock: Callable[[], float]) -> list[str]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Step
 
-__all__ = ["check_shells", "shell_command"]
+__all__ = ["check_shells", "forget_scripts", "shell_command"]
+
+_FOLDER = "checkpoint-run-"
 
 # The templates of the runner (ScriptHandlerHelpers.cs): what `shell: bash` means in a workflow it means here.
 _TEMPLATES = {
@@ -51,10 +53,11 @@ def check_shells(steps: tuple[Step, ...], env: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def shell_command(step: Step, env: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+def shell_command(step: Step, env: Mapping[str, str], token: str = "") -> Iterator[tuple[str, ...]]:
     """The program and arguments that run a step's text, for as long as the context is open.
 
     :param env: the environment whose ``PATH`` finds the shell.
+    :param token: goes into the name of the script's folder, see :func:`forget_scripts`.
     :raises OSError: the script file cannot be written.
     """
     if step.shell == SYSTEM_SHELL:  # noqa: SIM102  # type checkers follow a platform test only when it stands alone
@@ -63,7 +66,7 @@ def shell_command(step: Step, env: Mapping[str, str]) -> Iterator[tuple[str, ...
             return
     words = _words(step.shell)
     words[0] = _which(words[0], env.get("PATH")) or words[0]
-    with tempfile.TemporaryDirectory(prefix="checkpoint-run-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{token}-", ignore_cleanup_errors=True) as folder:
         script = Path(folder, "step" + _SUFFIXES.get(step.shell, ".sh"))
         if step.shell == SYSTEM_SHELL:
             script = script.with_suffix(".cmd")
@@ -76,6 +79,15 @@ def shell_command(step: Step, env: Mapping[str, str]) -> Iterator[tuple[str, ...
             text = f"@echo off\n{text}".replace("\n", "\r\n")
         script.write_bytes(text.encode("utf-8", "surrogateescape"))
         yield tuple(word.replace("{0}", str(script)) for word in words)
+
+
+def forget_scripts(folder: str, token: str) -> None:
+    """Remove what a killed run left of :func:`shell_command`.
+
+    :param folder: where temporary folders lie.
+    """
+    for left in Path(folder).glob(f"{_FOLDER}{token}-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _words(shell: str) -> list[str]:

@@ -123,7 +123,7 @@ class StepRunner:
             self._guardian.watch(token)
         try:
             _check_folder(step.cwd)
-            with shell_command(step, env) as argv:
+            with shell_command(step, env, token) as argv:
                 command = Command(argv, step.cwd, env, self._terminal, step.interactive)
                 outcome = self._run(command, self._limits(step), tee.write, self._stop)
         except FolderError as error:

@@ -103,7 +103,7 @@ def crash_in_fold(ending: str, where: str, fold: int) -> None:
 
     def write_all(fd: int, data: bytes) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        if f"{ending}.tmp-" in name and count + 1 == fold:
+        if name.endswith(f"{ending}.tmp") and count + 1 == fold:
             os.write(fd, data[: len(data) // 2])
             crash()
         original_write(fd, data)
