@@ -83,7 +83,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
     check_shells(job.steps, steps_env)
     slug = job_slug(job.name, inputs.identity)
-    listen = ActionsLog()
+    listen = ActionsLog(block_commands=inputs.block_commands)
     folder = _state_folder(inputs, slug)
     paths = StatePaths(folder, job.name)
     lock = JobLock(paths.lock)

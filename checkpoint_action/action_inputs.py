@@ -53,6 +53,7 @@ class ActionInputs:
     temporary: Path
     defaults: JobDefaults
     force: bool
+    block_commands: bool
     exclude: tuple[str, ...]
     fail_on_store_error: bool
     identity: Any
@@ -108,6 +109,7 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
             max_failures=_whole("max-failures", given, 1),
         ),
         force=_flag("force", given),
+        block_commands=_word("workflow-commands", given, ("pass", "block")) == "block",
         exclude=tuple(line.strip() for line in given("exclude").splitlines() if line.strip()),
         fail_on_store_error=_flag("fail-on-store-error", given),
         identity=_identity(env, given),

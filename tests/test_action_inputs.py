@@ -50,6 +50,7 @@ def test_every_input_reaches_its_place(env: dict[str, str], tmp_path: Path) -> N
         "CPR_INPUT_BACKOFF": "5s",
         "CPR_INPUT_CONTINUE_ON_ERROR": "true",
         "CPR_INPUT_MAX_FAILURES": "3",
+        "CPR_INPUT_WORKFLOW_COMMANDS": "block",
         "CPR_INPUT_FORCE": "True",
         "CPR_INPUT_EXCLUDE": "*.tmp\n\n  node_modules/ \n",
         "CPR_INPUT_FAIL_ON_STORE_ERROR": "true",
@@ -59,6 +60,7 @@ def test_every_input_reaches_its_place(env: dict[str, str], tmp_path: Path) -> N
     assert (inputs.steps, inputs.scope, inputs.store, inputs.force) == ("- {id: a, run: x}\n", "content", "none", True)
     assert (inputs.base, inputs.exclude) == (tmp_path.resolve() / "sub", ("*.tmp", "node_modules/"))
     assert inputs.fail_on_store_error
+    assert inputs.block_commands
     assert (defaults.name, defaults.shell, defaults.timeout) == ("mine", "sh", 3600.0)
     assert (defaults.retry.max, defaults.retry.backoff) == (2, 5.0)
     assert (defaults.continue_on_error, defaults.max_failures) == (True, 3)

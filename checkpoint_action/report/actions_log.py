@@ -19,9 +19,14 @@ __all__ = ["ActionsLog"]
 
 
 class ActionsLog:
-    """Listens to a run and writes workflow commands and lines. Uploads may warn from their own thread."""
+    """Listens to a run and writes workflow commands and lines. Uploads may warn from their own thread.
 
-    def __init__(self) -> None:
+    :param block_commands: whether what steps print is kept from being taken for workflow commands.
+    """
+
+    def __init__(self, *, block_commands: bool = False) -> None:
+        self._block = block_commands
+        self._token = ""
         self._lock = threading.Lock()
         self._job: Job | None = None
 
@@ -53,6 +58,8 @@ class ActionsLog:
         core.start_group(f"{self._name(event.position)}: runs ({decision_text(event.decision)})")
         for line in event.command.rstrip("\n").split("\n"):
             core.info(f"\x1b[36;1m{line}\x1b[0m")
+        if self._block:
+            self._token = core.stop_commands()
 
     @_tell.register
     def _(self, event: events.StepRetried) -> None:
@@ -60,6 +67,7 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepEnded) -> None:
+        self._resume()
         core.end_group()
         text = f"{self._name(event.position)}: {ended_text(event.record)}"
         if event.record.status in (Status.FAILED, Status.TIMEOUT):
@@ -77,13 +85,24 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.Warned) -> None:
+        stopped = self._resume()
         core.warning(event.message)
+        if stopped:
+            self._token = core.stop_commands()
 
     @_tell.register
     def _(self, event: events.RunEnded) -> None:
         core.info(f"job {event.job}: {totals(event)}")
         if event.failed or event.stopped:
             core.info('what is done is kept: "Re-run failed jobs" goes on from here')
+
+    def _resume(self) -> bool:
+        """Let the runner heed commands again; whether it did not."""
+        token, self._token = self._token, ""
+        if token:
+            core.info("")  # what a step printed last may not have ended its line
+            core.resume_commands(token)
+        return bool(token)
 
     def _name(self, position: int) -> str:
         steps = self._job.steps if self._job else ()

@@ -1,0 +1,77 @@
+"""What the log of a workflow run shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checkpoint_action.model import Action, Decision, Job, Reason, Record, Status, Step
+from checkpoint_action.report.actions_log import ActionsLog
+from checkpoint_action.runner import events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JOB = Job("j", Path("/w"), (Step("a", "echo hi\nmake", "bash", Path("/w")),))
+START = events.StepStarted(0, Decision("a", Action.RUN, Reason.NEVER_RAN), JOB.steps[0].command)
+
+
+def record(status: Status, error: str = "") -> Record:
+    return Record("a", status, "f", "echo hi", duration=2.0, error=error, tries=1)
+
+
+@pytest.fixture
+def told(capfd: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    def tell(*told: events.Event, block: bool = False) -> list[str]:
+        log = ActionsLog(block_commands=block)
+        log(events.RunStarted(JOB))
+        for event in told:
+            log(event)
+        return capfd.readouterr().out.splitlines()
+
+    return tell
+
+
+def test_a_step_is_a_group_with_its_command(told: Callable[..., list[str]]) -> None:
+    lines = told(START, events.StepEnded(0, record(Status.DONE)))
+    assert lines[0] == "::group::[1/1] a: runs (never-ran)"
+    assert lines[1:3] == ["\x1b[36;1mecho hi\x1b[0m", "\x1b[36;1mmake\x1b[0m"]
+    assert lines[3:] == ["::endgroup::", "[1/1] a: done in 2.0 s"]
+
+
+def test_a_failure_is_an_annotation_outside_the_group(told: Callable[..., list[str]]) -> None:
+    lines = told(START, events.StepEnded(0, record(Status.FAILED, "it ended with exit code 3")))
+    assert lines[-2:] == [
+        "::endgroup::",
+        "::error title=step a::[1/1] a: failed after 2.0 s: it ended with exit code 3",
+    ]
+
+
+def test_what_steps_print_is_fenced_when_asked_with_another_token_each_time(told: Callable[..., list[str]]) -> None:
+    ended = events.StepEnded(0, record(Status.TIMEOUT, "it took longer"))
+    lines = told(START, events.Warned("careful"), ended, START, ended, block=True)
+    tokens = [line.removeprefix("::stop-commands::") for line in lines if line.startswith("::stop-commands::")]
+    assert len(tokens) == len(set(tokens)) == 3
+    assert all(len(token) > 6 for token in tokens)
+    # Each fence is taken away before a command of our own, also after a time-out.
+    depth = ""
+    for line in lines:
+        if line.startswith("::stop-commands::"):
+            assert not depth
+            depth = line.removeprefix("::stop-commands::")
+        elif depth and line == f"::{depth}::":
+            depth = ""
+        elif line.startswith("::"):
+            assert not depth, line
+    assert not depth
+
+
+def test_nothing_is_fenced_by_default(told: Callable[..., list[str]]) -> None:
+    assert not [line for line in told(START) if re.match(r"::stop-commands", line)]
+
+
+def test_what_reached_the_store_is_told_with_its_size(told: Callable[..., list[str]]) -> None:
+    assert told(events.StepsKept(("a", "b"), "Actions cache", 2048)) == ["kept in the Actions cache: a, b (2.0 KiB)"]
