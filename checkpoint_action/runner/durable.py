@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["append", "open_append", "replace_file", "sync_folder"]
+from checkpoint_action.store.folders import sync_folder
+
+__all__ = ["append", "open_append", "replace_file"]
 
 _PRIVATE = 0o600  # commands may hold what is nobody else's business
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the platform lets us."""
-    if sys.platform == "win32":
-        return
-    with suppress(OSError):  # some network file systems refuse; the rename itself has worked
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def replace_file(path: Path, data: bytes) -> None:

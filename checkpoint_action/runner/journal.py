@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StateError, StateWriteError
-from checkpoint_action.runner.durable import append, open_append, replace_file, sync_folder
+from checkpoint_action.runner.durable import append, open_append, replace_file
 from checkpoint_action.runner.statefile import (
     DamagedError,
     JournalReader,
@@ -20,6 +20,7 @@ from checkpoint_action.runner.statefile import (
     read_snapshot,
     write_snapshot,
 )
+from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

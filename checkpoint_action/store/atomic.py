@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +35,4 @@ def replacing(target: Path, *, durable: bool = False) -> Iterator[BinaryIO]:
             Path(name).unlink()
         raise
     if durable:
-        _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform != "win32":  # which has no way to do it, and orders its metadata itself
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            with contextlib.suppress(OSError):  # some network filesystems refuse
-                os.fsync(number)
-        finally:
-            os.close(number)
+        sync_folder(target.parent)
