@@ -346,6 +346,7 @@ def _run_locked(options: argparse.Namespace, job: Job, journal: Journal) -> int:
         options=RunOptions(
             forced=options.force,
             jobs=options.jobs,
+            mask_output=not os.isatty(target),
             terminal=os.isatty(1) and not options.no_pty and not options.json and sys.platform != "win32",
         ),
         guardian=guardian,

@@ -18,6 +18,7 @@ MARKER = "CHECKPOINT_RUN_STEP_TOKEN"
 """Variable in each step's environment that tells its descendants from those of other steps."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+_LOOKS = 5  # for what was started between two looks
 _roots: set[int] = set()
 
 
@@ -60,15 +61,32 @@ def kill_marked(tokens: Collection[str]) -> bool:
     """
     if not tokens:
         return False
-    table = _table()
-    marked = {pid for pid in table if _marker(pid) in tokens}
-    doomed = [
-        pid
-        for pid, process in table.items()
-        if not process.zombie and pid != os.getpid() and (pid in marked or process.session in marked)
-    ]
-    _signal(doomed, signal.SIGKILL)
+    doomed: set[int] = set()
+    for _ in range(_LOOKS):
+        found = _doomed(tokens, doomed)
+        if found <= doomed:
+            break
+        # Stopped, so that none can start another, nor lose the parent that it is known by, before all are found.
+        doomed |= found
+        _signal(sorted(found), signal.SIGSTOP)
+    _signal(sorted(doomed), signal.SIGKILL)
     return bool(doomed)
+
+
+def _doomed(tokens: Collection[str], known: Collection[int]) -> set[int]:
+    """Processes with the marks, those in the sessions they lead, and all below them."""
+    table = _table()
+    marked = {pid for pid in table if pid in known or _marker(pid) in tokens}
+    found = {pid for pid, process in table.items() if pid in marked or process.session in marked}
+    children: dict[int, list[int]] = {}
+    for pid, process in table.items():
+        children.setdefault(process.parent, []).append(pid)
+    waiting = list(found)
+    while waiting:
+        below = [pid for pid in children.get(waiting.pop(), ()) if pid not in found]
+        found.update(below)
+        waiting += below
+    return {pid for pid in found if pid != os.getpid() and not table[pid].zombie}
 
 
 def reap_orphans() -> None:

@@ -50,6 +50,7 @@ class RunOptions:
     :param forced: run every step.
     :param jobs: how many steps may run at once.
     :param terminal: whether a step's output is a terminal, where it runs alone.
+    :param mask_output: whether secrets are kept out of the steps' output, not only out of their logs.
     :param grace: seconds between asking a step to end and killing it.
     :param drain: seconds that uploads may take at the end of a run that was not stopped.
     :param drain_on_stop: the same after a signal.
@@ -58,6 +59,7 @@ class RunOptions:
     forced: bool = False
     jobs: int = 1
     terminal: bool = False
+    mask_output: bool = False
     grace: float = 10.0
     drain: float = 1800.0
     drain_on_stop: float = 4.0
@@ -122,6 +124,7 @@ class Engine:
             digests=self._planner.digests,
             grace=self._grace,
             terminal=options.terminal and options.jobs == 1,
+            mask_output=options.mask_output,
             run=run,
             guardian=guardian,
             seconds_left=self._seconds_left,

@@ -17,6 +17,7 @@ from checkpoint_action.runner.shells import forget_scripts
 __all__ = ["Guardian", "guard"]
 
 _ROUNDS = 100
+_MOST_REPLACEMENTS = 3
 _PAUSE = 0.05  # seconds between rounds; what was being forked in one is found in the next
 
 # Nothing in its command line says whose it is: who kills all processes of a name kills us and not our guardian.
@@ -34,6 +35,8 @@ class Guardian:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._watched: set[str] = set()
+        self._replacements = 0
 
     def start(self) -> None:
         """Start watching; where no process can be started, steps go unwatched."""
@@ -63,16 +66,35 @@ class Guardian:
 
         :param token: the mark that it and its descendants carry in their environment.
         """
+        self._watched.add(token)
         self._tell(f"+{token}")
 
     def unwatch(self, token: str) -> None:
         """A step is over; what it left running on purpose stays."""
+        self._watched.discard(token)
         self._tell(f"-{token}")
 
     def _tell(self, line: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError, ValueError):  # somebody killed the guardian: the run goes on without it
-                self._process.stdin.write(f"{line}\n".encode())
+        if self._process is None or self._process.stdin is None:
+            return
+        try:
+            self._process.stdin.write(f"{line}\n".encode())
+        except (OSError, ValueError):
+            self._replace()
+
+    def _replace(self) -> None:
+        """Somebody has killed the guardian: the running steps get another."""
+        old, self._process = self._process, None
+        if old is not None:
+            with suppress(subprocess.TimeoutExpired):
+                old.wait(_PAUSE)
+            descendants.disown(old.pid)
+        self._replacements += 1
+        if self._replacements > _MOST_REPLACEMENTS:
+            return
+        self.start()
+        for token in sorted(self._watched):
+            self._tell(f"+{token}")
 
     def stop(self) -> None:
         """End the watch; nothing is killed."""

@@ -116,7 +116,10 @@ class PosixTree:
             key.data()
 
     def interrupt(self, signum: int) -> list[str]:
-        return self._signal_group(signum) + self._lineage.signal_strays(signal.SIGTERM)
+        notes = self._signal_group(signum)
+        if self._leads_group or self._process.returncode is not None:
+            notes += self._lineage.signal_strays(signal.SIGTERM)
+        return notes
 
     def kill(self) -> list[str]:
         return self._signal_group(signal.SIGKILL) + self._lineage.signal_all(signal.SIGKILL)

@@ -27,7 +27,7 @@ class Redactor:
     """
 
     def __init__(self, values: tuple[bytes, ...], write: Callable[[bytes], object]) -> None:
-        self._pattern = re.compile(b"|".join(map(re.escape, values)))
+        self._pattern = re.compile(b"(?=(" + b"|".join(map(re.escape, values)) + b"))")  # also where they overlap
         self._held_back = len(values[0]) - 1
         self._write = write
         self._rest = b""
@@ -43,10 +43,26 @@ class Redactor:
 
     def _emit(self, data: bytes, hold: int) -> bytes:
         end = max(len(data) - hold, 0)
-        for match in self._pattern.finditer(data):
-            if match.start() >= end:
+        out = []
+        at = 0
+        for start, stop in self._hidden(data):
+            if start >= end:
                 break  # it may yet turn out to be part of a longer one
-            end = max(end, match.end())
-        if end:
-            self._write(self._pattern.sub(MASK, data[:end]))
+            out += [data[at:start], MASK]
+            at = stop
+        end = max(end, at)
+        out.append(data[at:end])
+        if seen := b"".join(out):
+            self._write(seen)
         return data[end:]
+
+    def _hidden(self, data: bytes) -> list[tuple[int, int]]:
+        """Where secrets are, those that overlap taken together."""
+        spans: list[tuple[int, int]] = []
+        for match in self._pattern.finditer(data):
+            start, stop = match.start(), match.start() + len(match.group(1))
+            if spans and start < spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], stop))
+            else:
+                spans.append((start, stop))
+        return spans

@@ -54,6 +54,7 @@ class StepRunner:
     :param env: the environment that steps start with.
     :param grace: seconds between asking a step to end and killing it.
     :param terminal: whether a step's output is a terminal.
+    :param mask_output: whether secrets are kept out of the output too, not only out of logs.
     :param run: starts a command and waits for it.
     :param guardian: ends the steps when we die.
     :param seconds_left: seconds until the run has to stop; ``None`` when it never has to.
@@ -68,6 +69,7 @@ class StepRunner:
         digests: ContentDigests,
         grace: float,
         terminal: bool = False,
+        mask_output: bool = False,
         run: Callable[[Command, Limits, Callable[[bytes], None], StopRequest], Outcome] = run_command,
         guardian: Guardian | None = None,
         seconds_left: Callable[[], float | None] = lambda: None,
@@ -78,6 +80,7 @@ class StepRunner:
         self._digests = digests
         self._grace = grace
         self._terminal = terminal
+        self._mask_output = mask_output
         self._run = run
         self._guardian = guardian
         self._seconds_left = seconds_left
@@ -89,22 +92,31 @@ class StepRunner:
             step.retry,
             lambda number: self._try(step, number, watcher),
             lambda seconds: self._wait(step, seconds, watcher),
-            watcher.retrying,
+            lambda failed, seconds: self._announce(step, failed, seconds, watcher),
         )
+
+    def _announce(self, step: Step, failed: Try, seconds: float, watcher: StepWatcher) -> None:
+        if self._fits(seconds):
+            watcher.retrying(failed, seconds)
+        else:
+            watcher.warn(f"step '{step.id}': the budget leaves no time for another try")
+
+    def _fits(self, seconds: float) -> bool:
+        """Whether a try may start in so many seconds."""
+        left = self._seconds_left()
+        return left is None or left - self._grace > seconds
 
     def _wait(self, step: Step, seconds: float, watcher: StepWatcher) -> bool:
         """Wait before another try; whether there is none to be."""
-        left = self._seconds_left()
-        if left is not None and left - self._grace <= seconds:
-            return True
-        if self._stop.wait(seconds):
+        if not self._fits(seconds) or self._stop.wait(seconds):
             return True
         if step.wait_online:
-            limit = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left)
+            left = self._seconds_left()
+            limit = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left - self._grace)
             if not wait_online(step.wait_online, self._stop, limit=0.0):
                 watcher.warn(f"step '{step.id}': waiting for {step.wait_online} to answer before the next try")
                 wait_online(step.wait_online, self._stop, limit=limit)
-        return self._stop.signum is not None
+        return self._stop.signum is not None or not self._fits(0)
 
     def _try(self, step: Step, number: int, watcher: StepWatcher) -> Try:
         started = time.time()
@@ -118,7 +130,13 @@ class StepRunner:
             MARKER: token,
         }
         log = self._open_log(step, watcher)
-        tee = _Tee(watcher.write, log, lambda error: self._lost(step, error, watcher), self._secrets)
+        tee = _Tee(
+            watcher.write,
+            log,
+            lambda error: self._lost(step, error, watcher),
+            self._secrets,
+            mask_output=self._mask_output,
+        )
         if self._guardian is not None:
             self._guardian.watch(token)
         try:
@@ -151,7 +169,8 @@ class StepRunner:
         if step.log is None:
             return None
         try:
-            step.log.parent.mkdir(parents=True, exist_ok=True)
+            if not step.log.parent.is_dir():
+                step.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return _open_to_write(step.log)
         except OSError as error:
             watcher.warn(f"step '{step.id}': cannot write its log {step.log}: {error.strerror}")
@@ -195,9 +214,11 @@ def _check_folder(folder: Path) -> None:
 
 
 class _Tee:
-    """Hands output on and writes it to a log, where secrets do not show; a log that fails is given up, the step is not.
+    """Hands output on and writes it to a log; a log that fails is given up, the step is not.
 
     :param log: a descriptor, closed with the tee; none where there is no log.
+    :param secrets: values that do not show in the log.
+    :param mask_output: whether they do not show in what is handed on either.
     """
 
     def __init__(
@@ -206,34 +227,38 @@ class _Tee:
         log: int | None,
         lost: Callable[[OSError], None],
         secrets: tuple[bytes, ...],
+        *,
+        mask_output: bool,
     ) -> None:
-        self._write = write
         self._log = log
         self._lost = lost
         self._whole = True
-        self._redactor = Redactor(secrets, self._append) if secrets and log is not None else None
+        self._redactors: list[Redactor] = []
+        self._hand_on = self._masked(write, secrets) if secrets and mask_output else write
+        self._keep = self._masked(self._append, secrets) if secrets else self._append
+
+    def _masked(self, write: Callable[[bytes], None], secrets: tuple[bytes, ...]) -> Callable[[bytes], None]:
+        redactor = Redactor(secrets, write)
+        self._redactors.append(redactor)
+        return redactor.write
 
     def write(self, data: bytes) -> None:
         """Hand on a piece."""
-        self._write(data)
-        if self._redactor is not None:
-            self._redactor.write(data)
-        else:
-            self._append(data)
+        self._hand_on(data)
+        if self._log is not None:
+            self._keep(data)
 
     def close(self) -> None:
-        """Write what was held back and close the log."""
-        if self._redactor is not None:
-            self._redactor.close()
+        """Hand on what was held back and close the log."""
+        for redactor in self._redactors:
+            redactor.close()
         if self._log is not None:
             os.close(self._log)
 
     def _append(self, data: bytes) -> None:
-        if self._log is None:
-            return
         view = memoryview(data)
         try:
-            while view and self._whole:
+            while view and self._whole and self._log is not None:
                 view = view[os.write(self._log, view) :]
         except OSError as error:
             self._whole = False

@@ -26,6 +26,10 @@ def test_a_secret_that_is_part_of_a_longer_one_leaves_nothing_of_it() -> None:
     assert redacted((b"abcdef", b"abc"), [b"x abc", b"def y abc z"]) == b"x *** y *** z"
 
 
+def test_secrets_that_overlap_are_hidden_together() -> None:
+    assert redacted((b"abcdefgh", b"efghijkl"), [b"xabcdef", b"ghijkly"]) == b"x***y"
+
+
 def test_bytes_without_a_secret_pass_unchanged_and_whole() -> None:
     assert redacted((b"secret",), [b"sec", b"", b"re", b"\xff\x00"]) == b"secre\xff\x00"
 
