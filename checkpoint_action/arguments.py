@@ -128,6 +128,7 @@ def _parser() -> _Parser:
     state = parser.add_argument_group("state and views")
     state.add_argument("--state-dir", metavar="DIR", default=".", help="folder of the state files (default: .)")
     state.add_argument("--force", action="store_true", help="start from fresh state: run every step")
+    state.add_argument("--from", metavar="ID", dest="first", help="run this step and all after it, done or not")
     state.add_argument(
         "--wait-lock",
         metavar="SECONDS",

@@ -154,6 +154,19 @@ def _job(options: argparse.Namespace) -> Job:
     return replace(apply_overrides(job, overrides), name=_name(options, job.name), movable=movable)
 
 
+def _selected(options: argparse.Namespace, job: Job) -> tuple[str, ...]:
+    """The step of ``--from`` and all after it.
+
+    :raises UsageError: the job has no such step.
+    """
+    if options.first is None:
+        return ()
+    ids = [step.id for step in job.steps]
+    if options.first not in ids:
+        raise UsageError(f"--from '{options.first}': no step has this id{nearest(options.first, ids)}")
+    return tuple(ids[ids.index(options.first) :])
+
+
 def _name(options: argparse.Namespace, default: str) -> str:
     name = default if options.job is None else options.job
     if not is_name(name):
@@ -183,7 +196,7 @@ def _plan(options: argparse.Namespace) -> int:
     _warn(loaded.warnings)
     if JobLock(_paths(options, job.name).lock).held():
         _warn(["a run of this job is going on; this is how things stand in the middle of it"])
-    plan = plan_job(job, loaded.records, os.environ, forced=options.force)
+    plan = plan_job(job, loaded.records, os.environ, forced=options.force, selected=_selected(options, job))
     for line in [plan_json(plan)] if options.json else plan_lines(plan):
         say(sys.stdout, line)
     return 0
@@ -274,6 +287,7 @@ def _run(options: argparse.Namespace) -> int:
 
     job = _job(options)
     check_shells(job.steps, os.environ)
+    _selected(options, job)  # a wrong name is said before anything is written
     paths = _paths(options, job.name)
     _check_logs(job, paths)
     try:
@@ -345,6 +359,7 @@ def _run_locked(options: argparse.Namespace, job: Job, journal: Journal) -> int:
         stop=stop,
         options=RunOptions(
             forced=options.force,
+            selected=_selected(options, job),
             jobs=options.jobs,
             mask_output=not os.isatty(target),
             terminal=os.isatty(1) and not options.no_pty and not options.json and sys.platform != "win32",

@@ -539,3 +539,21 @@ def test_status_tells_a_dead_run_from_a_living_one(console: Console) -> None:
     running.kill()
     running.communicate(timeout=30)
     assert "a  interrupted" in console.run("--job", "j", "--status").stdout
+
+
+def test_from_runs_the_named_step_and_all_after_it(console: Console) -> None:
+    words = ["--job", "j"]
+    for name in "abc":
+        words += ["--step", f"{name}:echo x >>ran-{name}"]
+    assert console.run(*words).returncode == 0
+    planned = console.run("plan", *words, "--from", "b", "--json")
+    assert [(step["action"], step["reason"]) for step in json.loads(planned.stdout)["steps"]] == [
+        ("skip", "done"),
+        ("run", "selected"),
+        ("run", "selected"),
+    ]
+    assert console.run(*words, "--from", "b").returncode == 0
+    assert [console.count(f"ran-{name}") for name in "abc"] == [1, 2, 2]
+    unknown = console.run(*words, "--from", "bb")
+    assert unknown.returncode == 2
+    assert "--from 'bb': no step has this id" in unknown.stderr

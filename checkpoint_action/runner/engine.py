@@ -48,6 +48,7 @@ class RunOptions:
     """How a run behaves, apart from its job.
 
     :param forced: run every step.
+    :param selected: ids of steps that run whatever is recorded of them.
     :param jobs: how many steps may run at once.
     :param terminal: whether a step's output is a terminal, where it runs alone.
     :param mask_output: whether secrets are kept out of the steps' output, not only out of their logs.
@@ -57,6 +58,7 @@ class RunOptions:
     """
 
     forced: bool = False
+    selected: tuple[str, ...] = ()
     jobs: int = 1
     terminal: bool = False
     mask_output: bool = False
@@ -115,7 +117,12 @@ class Engine:
         # A budget shorter than the grace would otherwise never let anything start.
         self._grace = options.grace if job.budget is None else min(options.grace, job.budget / 10)
         self._planner = Planner(
-            job, journal.records, env, forced=options.forced, stopped=lambda: stop.signum is not None
+            job,
+            journal.records,
+            env,
+            forced=options.forced,
+            selected=options.selected,
+            stopped=lambda: stop.signum is not None,
         )
         self._runner = StepRunner(
             job,

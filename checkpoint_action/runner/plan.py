@@ -10,7 +10,7 @@ from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.outputs import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from checkpoint_action.model import Job, Step
 
@@ -72,6 +72,7 @@ class Planner:
     :param records: the job's records; the caller keeps them up to date through :meth:`recorded`.
     :param env: the outside environment.
     :param forced: run every step.
+    :param selected: ids of steps that run whatever is recorded of them.
     :param stopped: whether to give up; asked while files are read, which then raises :class:`StoppedError`.
     """
 
@@ -82,11 +83,13 @@ class Planner:
         env: Mapping[str, str],
         *,
         forced: bool = False,
+        selected: Collection[str] = (),
         stopped: Callable[[], bool] = never,
     ) -> None:
         self._job = job
         self._env = env
         self._forced = forced
+        self._selected = frozenset(selected)
         self._positions = {step.id: number for number, step in enumerate(job.steps)}
         self._records: dict[str, Record] = {}
         self.digests = ContentDigests(stopped)
@@ -116,6 +119,8 @@ class Planner:
         :param parts: of :meth:`parts`.
         """
         record = self._records.get(step.id)
+        if step.id in self._selected:
+            return Decision(step.id, Action.RUN, Reason.SELECTED)
         if self._forced:
             return Decision(step.id, Action.RUN, Reason.FORCED)
         if step.always:
@@ -143,12 +148,19 @@ def _owned(record: Record | None) -> Layer:
     return record.layer if record is not None and record.status is Status.DONE else Layer()
 
 
-def plan_job(job: Job, records: Mapping[str, Record], env: Mapping[str, str], *, forced: bool = False) -> Plan:
+def plan_job(
+    job: Job,
+    records: Mapping[str, Record],
+    env: Mapping[str, str],
+    *,
+    forced: bool = False,
+    selected: Collection[str] = (),
+) -> Plan:
     """What a run would do now; looks and writes nothing.
 
     A step whose need is going to run is planned to run too: whether that leaves the same result is only known then.
     """
-    planner = Planner(job, records, env, forced=forced)
+    planner = Planner(job, records, env, forced=forced, selected=selected)
     running: set[str] = set()
     decisions = []
     for step in job.steps:
