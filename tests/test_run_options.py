@@ -557,3 +557,17 @@ def test_from_runs_the_named_step_and_all_after_it(console: Console) -> None:
     unknown = console.run(*words, "--from", "bb")
     assert unknown.returncode == 2
     assert "--from 'bb': no step has this id" in unknown.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there orphans come to us")
+def test_orphans_that_end_are_reaped_while_the_step_runs(console: Console) -> None:
+    running = console.start("--job", "j", "--step", "a:for i in $(seq 50); do (true &); done; touch up; sleep 60")
+    until((console.folder / "up").exists, "it starts")
+
+    def zombies() -> int:
+        return sum(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process(running.pid).children())
+
+    until(lambda: zombies() == 0, "they are reaped")
+    running.terminate()
+    running.communicate(timeout=30)
+    assert running.returncode == 143

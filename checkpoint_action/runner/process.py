@@ -22,7 +22,7 @@ _DRAIN = 0.5  # seconds that output is still read for after a shell has ended wh
 _BUFFERED = 1 << 21  # bytes; more than a pipe holds, so what was written before the end of the shell is among them
 _POLL = 0.05  # seconds between looks at processes that give no notice of their end
 _UNKILLABLE = 5.0  # seconds after SIGKILL until we stop waiting and say so
-_REAP = 5.0  # seconds between looks for adopted processes that have ended
+_REAP = 1.0  # seconds between looks for adopted processes that have ended
 _HURRY = 1.0  # seconds of grace left once a second stop request came
 
 
@@ -236,9 +236,9 @@ def _supervise(
             return end, _end_tree(tree, limits.grace, signal.SIGTERM, stop, watch.clock)
         else:
             tree.wait(min(moment - now, _REAP))
-            if now >= reap_at:
+            if watch.clock() >= reap_at:
                 tree.reap()
-                reap_at = now + _REAP
+                reap_at = watch.clock() + _REAP
 
 
 def _leftovers(tree: ProcessTree, limits: Limits, stop: StopRequest, clock: Callable[[], float]) -> list[str]:
