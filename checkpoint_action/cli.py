@@ -128,7 +128,7 @@ def _job(options: argparse.Namespace) -> Job:
         steps = steps_from_flags(options.step, cwd=cwd, shell=options.shell or SYSTEM_SHELL, chain=options.chain)
         if options.job is None:
             raise UsageError("--job is missing; give the job a name, for example --job build")
-        job = Job(name=options.job, root=cwd, steps=tuple(steps))
+        job = Job(name=options.job, root=cwd, steps=tuple(steps), in_order=True)
     else:
         raise UsageError(f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(_FILES)} here)")
     overrides = Overrides(

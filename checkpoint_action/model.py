@@ -20,12 +20,14 @@ __all__ = [
     "Entry",
     "Job",
     "Layer",
+    "Partial",
     "Plan",
     "Reason",
     "Record",
     "Retry",
     "Status",
     "Step",
+    "Values",
 ]
 
 AUTO = "auto"
@@ -55,6 +57,7 @@ class Action(str, Enum):
     SKIP = "skip"
     RESTORE = "restore"
     RUN = "run"
+    STOP = "stop"  # a person has to decide first: it was running when the run died, and says `on-crash: stop`
 
 
 class Reason(str, Enum):
@@ -106,16 +109,19 @@ class Step:
     :param shell: ``bash``, ``sh``, ``pwsh``, ``python``, :data:`SYSTEM_SHELL` or a command with ``{0}`` for the script.
     :param cwd: absolute folder the command starts in.
     :param env: declared variables; they count in the fingerprint.
+    :param inherited_env: those declared for the whole job, which give way to what earlier steps hand on; they count.
     :param pass_env: names of outside variables that count too.
     :param inputs: globs below ``cwd`` whose content counts; none declared is ``None``.
     :param tracked_inputs: whether all files that git tracks below the job's root count, as they are.
     :param outputs: paths and globs below ``cwd``, :data:`AUTO`, or nothing.
+    :param partial: paths and globs below ``cwd`` that an unfinished try leaves for the next to continue from.
     :param needs: ids of steps whose results count.
     :param timeout: seconds a try may take.
     :param idle_timeout: seconds a try may go without output.
     :param interactive: whether it reads our standard input; else its own is empty.
     :param leftovers: what becomes of background processes that outlive their shell.
     :param wait_online: ``HOST:PORT`` that must take a connection before another try.
+    :param on_crash: what a run does with a step in which an earlier run died.
     :param log: file that gets the output of the last try, beside the terminal.
     """
 
@@ -124,10 +130,12 @@ class Step:
     shell: str
     cwd: Path
     env: Mapping[str, str] = field(default_factory=dict)
+    inherited_env: Mapping[str, str] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
     inputs: tuple[str, ...] | None = None
     tracked_inputs: bool = False
     outputs: tuple[str, ...] | Literal["auto"] = ()
+    partial: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     timeout: float | None = None
     idle_timeout: float | None = None
@@ -136,6 +144,7 @@ class Step:
     leftovers: Literal["leave", "kill"] = "leave"
     wait_online: str = ""
     always: bool = False
+    on_crash: Literal["rerun", "stop"] = "rerun"
     log: Path | None = None
 
 
@@ -145,6 +154,7 @@ class Job:
 
     :param root: absolute folder that outputs are recorded relative to.
     :param movable: whether the folder may be another next time, as its state moves with it.
+    :param in_order: whether a step gets what all earlier ones hand on, and not only those it needs.
     :param secrets: names of outside variables whose values never reach state, logs or reports.
     :param max_failures: failures after which no further step starts, where failures do not stop the job.
     :param budget: seconds the run may take before it stops by itself.
@@ -158,6 +168,7 @@ class Job:
     max_failures: int | None = None
     budget: float | None = None
     movable: bool = True
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +222,35 @@ class ArchiveRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """What a step hands on besides files.
+
+    :param env: variables, from ``$GITHUB_ENV``.
+    :param path: folders to put in front of ``PATH``, the last one first, from ``$GITHUB_PATH``.
+    :param outputs: from ``$GITHUB_OUTPUT``.
+    :param summary: Markdown, from ``$GITHUB_STEP_SUMMARY``.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What an unfinished step left for its next try, as a store keeps it; never taken for an output.
+
+    :param workspace: paths of the workspace that the step names in ``partial``.
+    :param folder: what is in the step's own folder (``$CHECKPOINT_DIR``).
+    """
+
+    workspace: Layer
+    folder: Layer
+    archive: ArchiveRef
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """What is kept of a step.
 
@@ -223,6 +263,9 @@ class Record:
     :param error: one line that says why it is not done.
     :param layer: what it left (a declared output has no ``deleted`` and no ``before``).
     :param result: digest of what it left, for the steps that need it.
+    :param values: what it handed on; nothing secret is among it.
+    :param withheld: names of what it handed on and nobody may keep, as its value is secret.
+    :param partial: what is kept of an unfinished try.
     """
 
     step: str
@@ -240,6 +283,9 @@ class Record:
     result: str = ""
     log: str = ""
     archive: ArchiveRef | None = None
+    values: Values = Values()
+    withheld: tuple[str, ...] = ()
+    partial: Partial | None = None
 
 
 @dataclass(frozen=True, slots=True)

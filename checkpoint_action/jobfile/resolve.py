@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import Value, parse
-from checkpoint_action.jobfile.values import (
-    NAME_RULE,
-    SHELLS,
-    is_name,
-    nearest,
-    parse_endpoint,
-    parse_retry_cause,
-    parse_shell,
+from checkpoint_action.jobfile.fields import (
+    endpoint_of,
+    env_of,
+    folder_of,
+    leftovers_of,
+    on_crash_of,
+    outputs_of,
+    patterns_of,
+    retry_of,
+    shell_of,
+    variables_of,
 )
-from checkpoint_action.model import AUTO, Job, Retry, Step
+from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, nearest
+from checkpoint_action.model import Job, Retry, Step
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Literal
 
 __all__ = ["SHELLS", "JobDefaults", "load_job", "load_steps", "read_job_file"]
@@ -56,10 +60,10 @@ STEP_KEYS = (
     "interactive",
     "leftovers",
     "always",
+    "partial",
+    "on-crash",
 )
 DEFAULTS_KEYS = ("timeout", "idle-timeout", "retry", "wait-online")
-RETRY_KEYS = ("max", "on", "backoff", "backoff-max", "jitter")
-LEFTOVERS = ("leave", "kill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +140,13 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
         document.fail("the job file has no steps; add 'steps:' with at least one 'id' and 'run'")
     scope = _Scope(
         base=defaults.base,
-        cwd=_folder(fields, defaults.base, defaults.base),
-        shell=_shell(fields["shell"]) if "shell" in fields else defaults.shell,
+        cwd=folder_of(fields, defaults.base, defaults.base),
+        shell=shell_of(fields["shell"]) if "shell" in fields else defaults.shell,
         outputs=defaults.outputs,
         timeout=defaults.timeout,
         retry=defaults.retry,
-        env=_env(fields["env"]) if "env" in fields else {},
-        pass_env=_variables(fields["pass-env"]) if "pass-env" in fields else (),
+        env=env_of(fields["env"]) if "env" in fields else {},
+        pass_env=variables_of(fields["pass-env"]) if "pass-env" in fields else (),
     )
     if "defaults" in fields:
         given = fields["defaults"].fields(DEFAULTS_KEYS)
@@ -151,14 +155,14 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
         if "idle-timeout" in given:
             scope = replace(scope, idle_timeout=given["idle-timeout"].limit())
         if "wait-online" in given:
-            scope = replace(scope, wait_online=_endpoint(given["wait-online"]))
+            scope = replace(scope, wait_online=endpoint_of(given["wait-online"]))
         if "retry" in given:
-            scope = replace(scope, retry=_retry(given["retry"], scope.retry))
+            scope = replace(scope, retry=retry_of(given["retry"], scope.retry))
     return Job(
         name=name,
         root=defaults.root,
         steps=_steps(fields["steps"], scope),
-        secrets=_variables(fields["secrets"]) if "secrets" in fields else (),
+        secrets=variables_of(fields["secrets"]) if "secrets" in fields else (),
         continue_on_error=(
             fields["continue-on-error"].boolean() if "continue-on-error" in fields else defaults.continue_on_error
         ),
@@ -250,113 +254,26 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     step = Step(
         id=name,
         command=command,
-        shell=_shell(fields["shell"]) if "shell" in fields else scope.shell,
-        cwd=_folder(fields, scope.base, scope.cwd),
-        env={**scope.env, **(_env(fields["env"]) if "env" in fields else {})},
-        pass_env=_merge(scope.pass_env, _variables(fields["pass-env"]) if "pass-env" in fields else ()),
-        inputs=_patterns(fields["inputs"]) if "inputs" in fields else None,
-        outputs=_outputs(fields["outputs"]) if "outputs" in fields else scope.outputs,
+        shell=shell_of(fields["shell"]) if "shell" in fields else scope.shell,
+        cwd=folder_of(fields, scope.base, scope.cwd),
+        env=env_of(fields["env"]) if "env" in fields else {},
+        inherited_env=scope.env,
+        pass_env=_merge(scope.pass_env, variables_of(fields["pass-env"]) if "pass-env" in fields else ()),
+        inputs=patterns_of(fields["inputs"]) if "inputs" in fields else None,
+        outputs=outputs_of(fields["outputs"]) if "outputs" in fields else scope.outputs,
         needs=tuple(need.text() for need in needs) if "needs" in fields else default,
         timeout=fields["timeout"].limit() if "timeout" in fields else scope.timeout,
         idle_timeout=fields["idle-timeout"].limit() if "idle-timeout" in fields else scope.idle_timeout,
-        wait_online=_endpoint(fields["wait-online"]) if "wait-online" in fields else scope.wait_online,
+        wait_online=endpoint_of(fields["wait-online"]) if "wait-online" in fields else scope.wait_online,
         interactive=fields["interactive"].boolean() if "interactive" in fields else False,
-        leftovers=_leftovers(fields["leftovers"]) if "leftovers" in fields else "leave",
-        retry=_retry(fields["retry"], scope.retry) if "retry" in fields else scope.retry,
+        leftovers=leftovers_of(fields["leftovers"]) if "leftovers" in fields else "leave",
+        retry=retry_of(fields["retry"], scope.retry) if "retry" in fields else scope.retry,
         always=fields["always"].boolean() if "always" in fields else False,
+        partial=patterns_of(fields["partial"]) if "partial" in fields else (),
+        on_crash=on_crash_of(fields["on-crash"]) if "on-crash" in fields else "rerun",
     )
     return step, fields["id"], needs
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
-
-
-def _folder(fields: dict[str, Value], base: Path, inherited: Path) -> Path:
-    if "working-directory" not in fields:
-        return inherited
-    return Path(base, fields["working-directory"].text())
-
-
-def _shell(value: Value) -> str:
-    try:
-        return parse_shell(value.text())
-    except ValueError as error:
-        value.fail(f"{value.what}: {error}")
-
-
-def _env(value: Value) -> dict[str, str]:
-    env = {}
-    for key, item in value.pairs():
-        name = key.text()
-        if not name or "=" in name:
-            key.fail(f"{value.what}: '{name}' cannot be the name of a variable")
-        env[name] = "" if item.is_null else item.text()
-    return env
-
-
-def _variables(value: Value) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for item in value.members():
-        name = item.text()
-        if not name or "=" in name:
-            item.fail(f"{value.what}: '{name}' cannot be the name of a variable")
-        names[name] = None
-    return tuple(names)
-
-
-def _patterns(value: Value) -> tuple[str, ...]:
-    patterns = []
-    for item in value.members():
-        pattern = item.text()
-        if not pattern.strip("!"):
-            item.fail(f"{value.what}: an empty path")
-        patterns.append(pattern)
-    return tuple(patterns)
-
-
-def _outputs(value: Value) -> tuple[str, ...] | Literal["auto"]:
-    if value.is_scalar and value.text() == AUTO:
-        return "auto"
-    return _patterns(value)
-
-
-def _endpoint(value: Value) -> str:
-    text = value.text()
-    try:
-        parse_endpoint(text)
-    except ValueError as error:
-        value.fail(f"{value.what}: {error}")
-    return text
-
-
-def _leftovers(value: Value) -> Literal["leave", "kill"]:
-    text = value.text()
-    if text in LEFTOVERS:
-        return cast("Literal['leave', 'kill']", text)
-    value.fail(f"{value.what} must be leave or kill, not '{text}'{nearest(text, LEFTOVERS)}")
-
-
-def _retry(value: Value, base: Retry) -> Retry:
-    if value.is_scalar:
-        return replace(base, max=value.integer())
-    fields = value.fields(RETRY_KEYS)
-    retry = base
-    if "max" in fields:
-        retry = replace(retry, max=fields["max"].integer())
-    if "on" in fields:
-        retry = replace(retry, on=tuple(_retry_cause(item) for item in fields["on"].members()))
-    if "backoff" in fields:
-        retry = replace(retry, backoff=fields["backoff"].duration())
-    if "jitter" in fields:
-        retry = replace(retry, jitter=fields["jitter"].boolean())
-    if "backoff-max" in fields:
-        retry = replace(retry, backoff_max=fields["backoff-max"].duration())
-    return retry
-
-
-def _retry_cause(value: Value) -> Literal["error", "timeout"] | int:
-    try:
-        return parse_retry_cause(value.text())
-    except ValueError as error:
-        value.fail(f"{value.what}: {error}")

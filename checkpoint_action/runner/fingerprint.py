@@ -48,7 +48,7 @@ def fingerprint_parts(
         cwd = step.cwd.relative_to(root).as_posix()
     parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
     parts.update((f"output {pattern}", "declared") for pattern in ([AUTO] if step.outputs == AUTO else step.outputs))
-    for name, value in step.env.items():
+    for name, value in {**step.inherited_env, **step.env}.items():
         parts[f"env {name}"] = text_digest(value)
     for name in step.pass_env:
         parts[f"pass-env {name}"] = text_digest(env[name]) if name in env else UNSET

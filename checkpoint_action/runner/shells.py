@@ -40,7 +40,7 @@ def check_shells(steps: tuple[Step, ...], env: Mapping[str, str]) -> None:
     missing: dict[str, str] = {}
     found: set[str] = set()
     for step in steps:
-        path = {**env, **step.env}.get("PATH")
+        path = {**env, **step.inherited_env, **step.env}.get("PATH")
         program = _words(step.shell)[0]
         if program in found or program in missing:
             continue

@@ -123,6 +123,7 @@ class StepRunner:
         token = os.urandom(8).hex()
         env = {
             **self._env,
+            **step.inherited_env,
             **step.env,
             "CHECKPOINT_JOB": self._job.name,
             "CHECKPOINT_STEP": step.id,

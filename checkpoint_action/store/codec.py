@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
+from checkpoint_action.model import ArchiveRef, Entry, Layer, Partial, Record, Status, Values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,13 +94,9 @@ def layer_from_json(value: object, where: str = "layer") -> Layer:
     """The layer that ``value`` describes."""
     fields = _Fields(value, where)
     entries = fields.array("entries")
-    deleted = fields.array("deleted")
-    for index, path in enumerate(deleted):
-        if not isinstance(path, str):
-            raise fields.fault(f"deleted[{index}]", "must be a text")
     return Layer(
         entries=tuple(entry_from_json(entry, f"{where}.entries[{index}]") for index, entry in enumerate(entries)),
-        deleted=tuple(deleted),
+        deleted=fields.words("deleted"),
         before=fields.texts("before"),
     )
 
@@ -136,6 +132,9 @@ def record_to_json(record: Record) -> dict[str, Any]:
         result=(record.result, ""),
         log=(record.log, ""),
         archive=(record.archive and archive_to_json(record.archive), None),
+        values=(_values_to_json(record.values), {}),
+        withheld=(list(record.withheld), []),
+        partial=(record.partial and _partial_to_json(record.partial), None),
     )
 
 
@@ -146,7 +145,7 @@ def record_from_json(value: object, where: str = "record") -> Record:
         status = Status(fields.text("status"))
     except ValueError:
         raise fields.fault("status", f"must be one of {', '.join(Status)}") from None
-    layer, archive = fields.get("layer"), fields.get("archive")
+    layer, archive, values, partial = (fields.get(name) for name in ("layer", "archive", "values", "partial"))
     return Record(
         step=fields.text("step"),
         status=status,
@@ -163,6 +162,40 @@ def record_from_json(value: object, where: str = "record") -> Record:
         result=fields.text("result", ""),
         log=fields.text("log", ""),
         archive=None if archive is None else archive_from_json(archive, f"{where}.archive"),
+        values=Values() if values is None else _values_from_json(values, f"{where}.values"),
+        withheld=fields.words("withheld"),
+        partial=None if partial is None else _partial_from_json(partial, f"{where}.partial"),
+    )
+
+
+def _values_to_json(values: Values) -> dict[str, Any]:
+    return _unless_default(
+        env=(dict(values.env), {}),
+        path=(list(values.path), []),
+        outputs=(dict(values.outputs), {}),
+        summary=(values.summary, ""),
+    )
+
+
+def _values_from_json(value: object, where: str) -> Values:
+    fields = _Fields(value, where)
+    return Values(fields.texts("env"), fields.words("path"), fields.texts("outputs"), fields.text("summary", ""))
+
+
+def _partial_to_json(partial: Partial) -> dict[str, Any]:
+    value: dict[str, Any] = {"archive": archive_to_json(partial.archive)}
+    return value | _unless_default(
+        workspace=(layer_to_json(partial.workspace), {}), folder=(layer_to_json(partial.folder), {})
+    )
+
+
+def _partial_from_json(value: object, where: str) -> Partial:
+    fields = _Fields(value, where)
+    workspace, folder = fields.get("workspace"), fields.get("folder")
+    return Partial(
+        workspace=Layer() if workspace is None else layer_from_json(workspace, f"{where}.workspace"),
+        folder=Layer() if folder is None else layer_from_json(folder, f"{where}.folder"),
+        archive=archive_from_json(fields.get("archive"), f"{where}.archive"),
     )
 
 
@@ -230,6 +263,13 @@ class _Fields:
         if not isinstance(value, list):
             raise self.fault(name, "must be an array")
         return value
+
+    def words(self, name: str) -> tuple[str, ...]:
+        value = self.array(name)
+        for index, word in enumerate(value):
+            if not isinstance(word, str):
+                raise self.fault(f"{name}[{index}]", "must be a text")
+        return tuple(value)
 
     def texts(self, name: str) -> dict[str, str]:
         value = self._value.get(name, {})

@@ -67,7 +67,7 @@ def test_every_key_of_a_job_arrives() -> None:
     )
     retry = Retry(2, ("error", "timeout", 75), 2.0, 60.0)
     env = {"PROFILE": "release"}
-    only = Step("a", "x", "sh", ROOT / "sub", env=env, pass_env=("CI_COMMIT",), timeout=3600.0, retry=retry)
+    only = Step("a", "x", "sh", ROOT / "sub", inherited_env=env, pass_env=("CI_COMMIT",), timeout=3600.0, retry=retry)
     assert resolved == Job("release", ROOT, (only,), ("PUBLISH_TOKEN",), True, 3)
 
 
@@ -90,6 +90,8 @@ def test_every_key_of_a_step_arrives() -> None:
           timeout: 45m
           retry: 3
           always: true
+          partial: [build/]
+          on-crash: stop
         """
     )
     assert resolved.steps[1] == Step(
@@ -105,6 +107,8 @@ def test_every_key_of_a_step_arrives() -> None:
         timeout=2700.0,
         retry=Retry(3),
         always=True,
+        partial=("build/",),
+        on_crash="stop",
     )
 
 
@@ -168,8 +172,8 @@ def test_a_steps_timeout_replaces_the_default() -> None:
 
 
 def test_a_steps_env_is_laid_over_the_jobs() -> None:
-    merged = job("env: {A: job, B: job}\nsteps:\n- {id: a, run: x, env: {B: step, C: step}}").steps[0].env
-    assert merged == {"A": "job", "B": "step", "C": "step"}
+    step = job("env: {A: job, B: job}\nsteps:\n- {id: a, run: x, env: {B: step, C: step}}").steps[0]
+    assert {**step.inherited_env, **step.env} == {"A": "job", "B": "step", "C": "step"}
 
 
 def test_a_value_of_nothing_is_an_empty_variable() -> None:

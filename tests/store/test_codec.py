@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
+from checkpoint_action.model import ArchiveRef, Entry, Layer, Partial, Record, Status, Values
 from checkpoint_action.store import codec
 
 calm = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +37,7 @@ layers = st.builds(
     deleted=st.lists(paths, max_size=3).map(tuple),
     before=st.dictionaries(paths, paths, max_size=3),
 )
+archives = st.builds(ArchiveRef, key=plain, layer=plain)
 records = st.builds(
     Record,
     step=texts,
@@ -53,7 +54,16 @@ records = st.builds(
     layer=layers,
     result=digests,
     log=texts,
-    archive=st.none() | st.builds(ArchiveRef, key=plain, layer=plain),
+    archive=st.none() | archives,
+    values=st.builds(
+        Values,
+        env=st.dictionaries(texts, paths, max_size=2),
+        path=st.lists(paths, max_size=2).map(tuple),
+        outputs=st.dictionaries(texts, paths, max_size=2),
+        summary=texts,
+    ),
+    withheld=st.lists(texts, max_size=2).map(tuple),
+    partial=st.none() | st.builds(Partial, workspace=layers, folder=layers, archive=archives),
 )
 ENTRY = {"path": "a", "type": "file", "mode": "0644", "mtime_ns": 5, "size": 1, "sha256": "ab" * 32}
 RECORD = {"step": "build", "status": "done", "fingerprint": "f", "command": "make"}
