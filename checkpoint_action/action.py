@@ -8,12 +8,14 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
 from checkpoint_action.errors import CheckpointError, UsageError
 from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
+from checkpoint_action.model import Status
 from checkpoint_action.report.actions_log import ActionsLog
 from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.runner.checkpoints import Checkpoints
@@ -26,11 +28,13 @@ from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
 from checkpoint_action.runner.tracked import tracked_files
 from checkpoint_action.store.github_cache import GithubCacheStore
+from checkpoint_action.store.no_store import NoStore
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.cache import Cache
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -40,7 +44,7 @@ from checkpoint_action.toolkit.runtime import Runtime
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checkpoint_action.model import Job
+    from checkpoint_action.model import Job, Values
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.store.base import Store
 
@@ -50,6 +54,7 @@ _FILES = ("checkpoint.yml", "checkpoint.yaml")
 _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
 _BUG = 70
+_BLOCKED = "NODE_OPTIONS"  # the one variable that the runner refuses to take from a step
 # What only we may have: the service variables that act and Gitea give to every step, and our own inputs.
 _PRIVATE = ("ACTIONS_RUNTIME_", "ACTIONS_RESULTS_URL", "ACTIONS_CACHE_", "CPR_")
 
@@ -94,9 +99,14 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     try:
         with stop_on_signals(stop):
             store = _store(inputs, env, runtime, listen)
-            checkpoints = None if store is None else _checkpoints(store, inputs, slug, archives, listen, stop=stop)
+            checkpoints = _checkpoints(store, inputs, slug, archives, listen, stop=stop)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
-            if checkpoints is not None and not inputs.force:
+            listen.done_here = frozenset(
+                step for step, record in journal.records.items() if record.status is Status.DONE
+            )
+            if inputs.force:
+                shutil.rmtree(paths.progress, ignore_errors=True)
+            else:
                 journal.merge(checkpoints.learn([step.id for step in job.steps]))
             journal.open()
             adopt_orphans()
@@ -108,13 +118,18 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 listener=listen,
                 write=StepOutput(1, shared=True, stop=stop).write,
                 stop=stop,
-                options=RunOptions(forced=inputs.force, grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP),
+                options=RunOptions(
+                    selection=Selection(everything=inputs.force), grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP
+                ),
                 checkpoints=checkpoints,
                 guardian=guardian,
+                state=paths,
             )
             ended = engine.run()
             journal.close()
-            _set_outputs(env, ended)
+            handed = engine.handed_on()
+            _hand_on(env, handed, listen)
+            _set_outputs(env, ended, {step: journal.records[step].values for step in handed})
             return ended.exit_code
     finally:
         guardian.stop()
@@ -176,24 +191,49 @@ def _store(inputs: ActionInputs, env: Mapping[str, str], runtime: Mapping[str, s
 
 
 def _checkpoints(
-    store: Store, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, *, stop: StopRequest
+    store: Store | None, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, *, stop: StopRequest
 ) -> Checkpoints:
+    """Without a store too: what the steps leave is seen all the same, and missed when it goes."""
     reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
+    kept_in = NoStore() if store is None else store
     return Checkpoints(
-        store,
+        kept_in,
         KeyScheme(reach, slug, inputs.run_id, inputs.attempt),
         folder,
         Workspace.at(inputs.workspace, Excludes(inputs.exclude)),
         warn=lambda text: listen(Warned(text)),
-        kept=lambda steps, size: listen(StepsKept(steps, store.name, size)),
-        required=inputs.fail_on_store_error,
+        kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
+        required=inputs.fail_on_store_error and store is not None,
         stop=stop,
+        off="no store is used" if store is None else "",
     )
 
 
-def _set_outputs(env: Mapping[str, str], ended: RunEnded | None) -> None:
+def _hand_on(env: Mapping[str, str], handed: Mapping[str, Values], listen: Listener) -> None:
+    """Have the rest of the workflow job see what the steps handed on, as if they had been steps of it."""
+    ours = dict(env)
+    try:
+        for step, values in handed.items():
+            for name, value in values.env.items():
+                if name == _BLOCKED:
+                    listen(Warned(f"step '{step}' sets {name}, which the runner lets no step do"))
+                    continue
+                core.export_variable(name, value, env=ours)
+            for folder in values.path:
+                core.add_path(folder, env=ours)
+            if values.summary:
+                core.append_summary(values.summary if values.summary.endswith("\n") else f"{values.summary}\n", env=env)
+    except ToolkitError as error:
+        listen(Warned(f"not all that the steps hand on reaches the steps after this one: {error}"))
+
+
+def _set_outputs(
+    env: Mapping[str, str], ended: RunEnded | None, kept: Mapping[str, Values] = MappingProxyType({})
+) -> None:
     complete = ended is not None and ended.exit_code == 0
     with suppress(ToolkitError):  # the runner's file is gone: nobody can read outputs then
         core.set_output("result", "success" if complete else "failure", env=env)
         for name in ("ran", "skipped", "restored", "failed"):
             core.set_output(name, list(getattr(ended, name)) if ended else [], env=env)
+        outputs = {step: dict(values.outputs) for step, values in kept.items() if values.outputs}
+        core.set_output("outputs", outputs, env=env)

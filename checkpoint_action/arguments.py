@@ -18,9 +18,14 @@ VERBS = {
     "run": "run what is left of a job (no verb means this)",
     "plan": "say what a run would do, and why",
     "status": "show what is recorded of each step",
-    "reset": "forget what is recorded",
+    "reset": "forget what is recorded: of the steps named (reset ID...), or of all",
+    "accept": "take steps as done, as they are now, without running them (accept ID...)",
+    "save": "inside a running step: make its partial progress durable now",
     "logs": "print the output of a step's last try (logs ID, with --follow as it comes)",
 }
+
+_ABOUT_STEPS = ("reset", "accept")
+"""The verbs that take ids of steps."""
 
 _EPILOG = """\
 examples:
@@ -127,8 +132,27 @@ def _parser() -> _Parser:
     )
     state = parser.add_argument_group("state and views")
     state.add_argument("--state-dir", metavar="DIR", default=".", help="folder of the state files (default: .)")
-    state.add_argument("--force", action="store_true", help="start from fresh state: run every step")
+    state.add_argument(
+        "--verify",
+        choices=("full", "stat"),
+        default="full",
+        help="read all files to see what changed (full), or trust size, times and inode as git does (stat)",
+    )
+    state.add_argument(
+        "--only",
+        metavar="ID",
+        action="extend",
+        nargs="+",
+        help="run these steps, done or not, and no other; what they need must be done",
+    )
     state.add_argument("--from", metavar="ID", dest="first", help="run this step and all after it, done or not")
+    state.add_argument(
+        "--force",
+        metavar="ID",
+        action="append",
+        nargs="*",
+        help="run these steps though they are done; without an id: start from fresh state and run every step",
+    )
     state.add_argument(
         "--wait-lock",
         metavar="SECONDS",
@@ -166,6 +190,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.add_argument("id")
         parser.add_argument("--follow", action="store_true")
     options, rest = parser.parse_known_args(words)
+    wanted = [name for name in ("status", "reset", "dry_run") if getattr(options, name)]
+    if len(wanted) > 1 or (wanted and verb not in (None, "run")):
+        raise UsageError("--status, --reset, --dry-run and the verbs exclude each other; give one of them")
+    options.verb = {"dry_run": "plan"}.get(wanted[0], wanted[0]) if wanted else verb or "run"
+    options.ids = []
+    if options.verb in _ABOUT_STEPS:  # by hand, as argparse takes no words on both sides of an option
+        options.ids = [word for word in rest if not word.startswith("-")]
+        rest = [word for word in rest if word.startswith("-")]
     if rest:
         flags = [flag for action in parser._actions for flag in action.option_strings]  # noqa: SLF001  # the list of flags
         word = rest[0].partition("=")[0]
@@ -174,10 +206,19 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         if word in VERBS and verb is None:
             hint = "; a verb comes first, before all options"
         raise UsageError(f"unknown {kind} '{rest[0]}'{hint}; see checkpoint-run --help")
-    wanted = [name for name in ("status", "reset", "dry_run") if getattr(options, name)]
-    if len(wanted) > 1 or (wanted and verb not in (None, "run")):
-        raise UsageError("--status, --reset, --dry-run and the verbs exclude each other; give one of them")
-    options.verb = verb or "run"
-    if wanted:
-        options.verb = {"dry_run": "plan"}.get(wanted[0], wanted[0])
+    _check_selection(options)
     return options
+
+
+def _check_selection(options: argparse.Namespace) -> None:
+    """See that steps are chosen in the way of the verb: elsewhere it would go unheeded, and ``reset`` forget all.
+
+    :raises UsageError: they are not.
+    """
+    if options.verb in ("run", "plan"):
+        return
+    named = {"--only": options.only, "--from": options.first, "--force": any(options.force or ())}
+    for flag, given in named.items():
+        if given:
+            hint = f"; write {options.verb} ID" if options.verb in _ABOUT_STEPS else ""
+            raise UsageError(f"{flag} is for run and plan{hint}")

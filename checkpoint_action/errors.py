@@ -13,6 +13,7 @@ __all__ = [
     "StoreDeniedError",
     "StoreError",
     "StoreMissingError",
+    "StoreTakenError",
     "UsageError",
 ]
 
@@ -79,6 +80,10 @@ class StoreDeniedError(StoreError):
 
 class StoreMissingError(StoreError):
     """The store no longer holds the entry; it works otherwise."""
+
+
+class StoreTakenError(StoreError):
+    """The key is taken, perhaps by an earlier try of this very call whose answer was lost; another key will do."""
 
 
 class BundleError(StoreError):

@@ -57,7 +57,7 @@ class Action(str, Enum):
     SKIP = "skip"
     RESTORE = "restore"
     RUN = "run"
-    STOP = "stop"  # a person has to decide first: it was running when the run died, and says `on-crash: stop`
+    STOP = "stop"  # a person has to say so first: see `on-crash: stop` and `--only`
 
 
 class Reason(str, Enum):
@@ -255,7 +255,8 @@ class Record:
     """What is kept of a step.
 
     :param parts: the fingerprint's fields, each as a digest or short text, so that a change can be named.
-    :param exit_code: of the last try; ``None`` when it has none (killed by a signal, or still running).
+    :param exit_code: of the last try; ``None`` when it has none (killed by a signal, still running), or when nothing of
+        ours has seen it end: see :attr:`accepted`.
     :param signal: number of the signal that ended the last try.
     :param tries: tries made in the last run of the step.
     :param started: wall-clock start of the last try, seconds since the epoch; for people only.
@@ -286,6 +287,11 @@ class Record:
     values: Values = Values()
     withheld: tuple[str, ...] = ()
     partial: Partial | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a person took it as done, as it is, without running it."""
+        return self.status is Status.DONE and self.exit_code is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -649,9 +649,12 @@ FULL_JOB = (
         (("plan", "--job", "j", "--step", "a:true"), 0),
         (("status", "--job", "j", "--json"), 0),
         (("reset", "--job", "j"), 0),
+        (("reset", "a", "--job", "j", "--step", "a:true"), 0),
+        (("accept", "a", "--job", "j", "--step", "a:true"), 0),
+        (("--only", "a", "--job", "j", "--step", "a:true"), 0),
         (("--job", "j", "--step", "a"), 2),
     ],
-    ids=["run", "json", "plan", "status", "reset", "mistake"],
+    ids=["run", "json", "plan", "status", "reset", "reset-id", "accept", "only", "mistake"],
 )
 def test_flags_and_local_state_need_the_standard_library_alone(
     console: Console, words: tuple[str, ...], code: int

@@ -18,6 +18,8 @@ __all__ = ["Value", "parse"]
 
 _KINDS = {"scalar": "a text", "sequence": "a list", "mapping": "a mapping"}
 _TRUE = frozenset({"true", "True", "TRUE"})
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.1, where nothing is quoted
+_NULL_TAG = "tag:yaml.org,2002:null"
 _FALSE = frozenset({"false", "False", "FALSE"})
 # YAML 1.1, 5.1: what a document may not hold. Looked for here, as the two loaders count differently where they find it.
 _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -35,6 +37,10 @@ class Value:
     source: str
     what: str
 
+    def named(self, what: str) -> Value:
+        """The same value under a better name."""
+        return Value(self.node, self.source, what)
+
     def fail(self, message: str) -> NoReturn:
         """Raise :class:`JobFileError` at this value."""
         mark = self.node.start_mark
@@ -51,7 +57,7 @@ class Value:
     @property
     def is_null(self) -> bool:
         """Whether nothing was written here (also ``~`` and ``null``)."""
-        return self._kind == "scalar" and self.node.tag == "tag:yaml.org,2002:null"
+        return self._kind == "scalar" and self.node.tag == _NULL_TAG
 
     @property
     def is_list(self) -> bool:
@@ -70,7 +76,7 @@ class Value:
         value = str(self.node.value)
         if "\0" in value:
             self.fail(f"{self.what} holds a NUL character")
-        if _SURROGATE.search(value):
+        if not value.isascii() and _SURROGATE.search(value):
             self.fail(f"{self.what} holds half of a character (a surrogate)")
         return value
 
@@ -155,9 +161,8 @@ def parse(text: str, source: str, what: str) -> Value:
         line, column = _place(text, wrong.start())
         message = f"not valid YAML: the character U+{ord(wrong[0]):04X} is not allowed"
         raise JobFileError(message, source=source, line=line, column=column)
-    loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = yaml.compose(text, Loader=loader)
+        node = yaml.compose(text, Loader=_loader())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -168,6 +173,21 @@ def parse(text: str, source: str, what: str) -> Value:
     if node is None:
         raise JobFileError(f"{what} is empty", source=source)
     return Value(node, source, what)
+
+
+def _loader() -> type:
+    """A loader whose tags tell nothing but whether a scalar is null: all that is asked of them, and soon found."""
+    import yaml  # noqa: PLC0415
+
+    base: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]  # which of the two is known only now
+        def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+            if kind is not yaml.ScalarNode:
+                return str(super().resolve(kind, value, implicit))
+            return _NULL_TAG if implicit[0] and value in _NULL else "tag:yaml.org,2002:str"
+
+    return Loader
 
 
 def _place(text: str, position: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from checkpoint_action.errors import UsageError
 from checkpoint_action.jobfile.values import (
@@ -152,13 +152,18 @@ def _general(step: Step, overrides: Overrides) -> Step:
         retry = replace(retry, jitter=True)
     if overrides.retry_on is not None:
         retry = replace(retry, on=tuple(_cause(word) for word in overrides.retry_on.split(",")))
-    log = step.log
-    if log is None and overrides.logs_dir is not None:
-        log = overrides.base / overrides.logs_dir / log_name(step.id)
-    timeout = step.timeout if overrides.timeout is None else overrides.timeout
-    idle_timeout = step.idle_timeout if overrides.idle_timeout is None else overrides.idle_timeout
-    wait_online = step.wait_online if overrides.wait_online is None else overrides.wait_online
-    return replace(step, retry=retry, log=log, timeout=timeout, idle_timeout=idle_timeout, wait_online=wait_online)
+    changes: dict[str, Any] = {}
+    if retry is not step.retry:
+        changes["retry"] = retry
+    if step.log is None and overrides.logs_dir is not None:
+        changes["log"] = overrides.base / overrides.logs_dir / log_name(step.id)
+    if overrides.timeout is not None:
+        changes["timeout"] = overrides.timeout
+    if overrides.idle_timeout is not None:
+        changes["idle_timeout"] = overrides.idle_timeout
+    if overrides.wait_online is not None:
+        changes["wait_online"] = overrides.wait_online
+    return replace(step, **changes) if changes else step
 
 
 def _cause(word: str) -> Literal["error", "timeout"] | int:

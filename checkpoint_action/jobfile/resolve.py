@@ -195,8 +195,7 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     wanted: list[tuple[Step, list[Value]]] = []
     last: str | None = None
     for number, item in enumerate(items, 1):
-        item = replace(item, what=f"step {number}")  # noqa: PLW2901  # the same value under its better name
-        step, id_value, needs = _step(item, scope, last)
+        step, id_value, needs = _step(item.named(f"step {number}"), scope, last)
         folded = step.id.casefold()
         if folded in ids:
             first = ids[folded]
@@ -245,7 +244,7 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     name = fields["id"].text()
     if not is_name(name):
         fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}")
-    fields = {key: replace(value, what=f"step '{name}': {key}") for key, value in fields.items()}
+    fields = {key: value.named(f"step '{name}': {key}") for key, value in fields.items()}
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")

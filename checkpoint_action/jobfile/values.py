@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-import shlex
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -50,6 +48,8 @@ def name_from(text: str, default: str) -> str:
 
 def nearest(word: str, valid: Iterable[str]) -> str:
     """``; did you mean 'x'?`` for the closest of ``valid``, or an empty text when none is close."""
+    import difflib  # noqa: PLC0415  # only mistakes pay for it
+
     folded = {name.casefold(): name for name in valid}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return f"; did you mean '{folded[close[0]]}'?" if close else ""
@@ -105,6 +105,8 @@ def parse_shell(text: str) -> str:
     """
     if text in SHELLS:
         return text
+    import shlex  # noqa: PLC0415  # only a shell of one's own needs it
+
     if "{0}" not in text:
         raise ValueError(
             f"unknown shell '{text}'{nearest(text, SHELLS)} "

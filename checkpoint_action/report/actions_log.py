@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import Status
+from checkpoint_action.model import Reason, Status
 from checkpoint_action.report.words import decision_text, duration, ended_text, size, totals
 from checkpoint_action.runner import events
 from checkpoint_action.toolkit import core
@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ActionsLog"]
 
+_ASK = (
+    "the machine was lost while it ran, so it may have done its work. See whether it has, then start a new run of the "
+    "workflow instead of another attempt (and where the scope is not 'run', with the input 'force: true')"
+)
+"""What a person is to do about a step that must not run twice: a workflow has no command line to say it on."""
+
 
 class ActionsLog:
     """Listens to a run and writes workflow commands and lines. Uploads may warn from their own thread.
 
     :param block_commands: whether what steps print is kept from being taken for workflow commands.
+    :ivar done_here: ids of the steps that an earlier use of the action on this machine has finished or restored.
     """
 
     def __init__(self, *, block_commands: bool = False) -> None:
@@ -29,6 +36,7 @@ class ActionsLog:
         self._token = ""
         self._lock = threading.Lock()
         self._job: Job | None = None
+        self.done_here: frozenset[str] = frozenset()
 
     def __call__(self, event: events.Event) -> None:
         """Tell of an event."""
@@ -51,7 +59,9 @@ class ActionsLog:
     @_tell.register
     def _(self, event: events.StepRestored) -> None:
         took, saves = duration(event.seconds), duration(event.record.duration)
-        core.info(f"{self._name(event.position)}: restored in {took}, saves {saves}")
+        lost = event.decision.step in self.done_here and event.decision.detail
+        why = f" (it was done here, but not all is as it was: {lost})" if lost else ""
+        core.info(f"{self._name(event.position)}: restored in {took}, saves {saves}{why}")
 
     @_tell.register
     def _(self, event: events.StepStarted) -> None:
@@ -80,8 +90,20 @@ class ActionsLog:
         core.info(f"{self._name(event.position)}: left, as it needs '{event.need}', which is not done")
 
     @_tell.register
+    def _(self, event: events.StepHeld) -> None:
+        if event.decision.reason is Reason.INTERRUPTED_BEFORE:
+            core.error(f"{self._name(event.position)}: not run: {_ASK}", title=f"step {event.decision.step}")
+        else:
+            core.info(f"{self._name(event.position)}: left ({decision_text(event.decision)})")
+
+    @_tell.register
     def _(self, event: events.StepsKept) -> None:
-        core.info(f"kept in the {event.store}: {', '.join(event.steps)} ({size(event.size)})")
+        names = [*event.steps, *(f"what {step} has so far" for step in event.unfinished)]
+        core.info(f"kept in the {event.store}: {', '.join(names)} ({size(event.size)})")
+
+    @_tell.register
+    def _(self, event: events.ProgressRestored) -> None:
+        core.info(f"{self._name(event.position)}: goes on from what its last try left ({size(event.size)})")
 
     @_tell.register
     def _(self, event: events.Warned) -> None:

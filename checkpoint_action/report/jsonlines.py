@@ -1,39 +1,20 @@
-"""Machine-readable views: events, plans and records as JSON."""
+"""A run for programs: its events as JSON."""
 
 from __future__ import annotations
 
 import json
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from checkpoint_action.report.tables import decision_json
 from checkpoint_action.runner import events
-from checkpoint_action.store.codec import record_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from checkpoint_action.model import Decision, Plan, Record
+    from checkpoint_action.model import Record
 
-__all__ = ["JsonReport", "plan_json", "status_json"]
-
-
-def _decision(decision: Decision) -> dict[str, str]:
-    return {
-        "id": decision.step,
-        "action": decision.action.value,
-        "reason": decision.reason.value,
-        "detail": decision.detail,
-    }
-
-
-def plan_json(plan: Plan) -> str:
-    """``{"job": …, "steps": [{"id", "action", "reason", "detail"}]}``."""
-    return json.dumps({"job": plan.job, "steps": [_decision(decision) for decision in plan.decisions]})
-
-
-def status_json(job: str, steps: list[str], records: Mapping[str, Record]) -> str:
-    """``{"job": …, "steps": [record, …]}``; a step without a record is ``pending``."""
-    rows = [record_to_json(records[step]) if step in records else {"step": step, "status": "pending"} for step in steps]
-    return json.dumps({"job": job, "steps": rows})
+__all__ = ["JsonReport"]
 
 
 class JsonReport:
@@ -49,43 +30,75 @@ class JsonReport:
         """Write an event."""
         self._write(json.dumps(self._value(event)))
 
+    @singledispatchmethod
     def _value(self, event: events.Event) -> dict[str, Any]:
-        if isinstance(event, events.RunStarted):
-            return {"event": "run-started", "job": event.job.name, "steps": [step.id for step in event.job.steps]}
-        if isinstance(event, events.StepSkipped):
-            return {"event": "step-skipped", **_decision(event.decision), "saved": event.record.duration}
-        if isinstance(event, events.StepRestored):
-            saved = event.record.duration
-            return {"event": "step-restored", **_decision(event.decision), "saved": saved, "seconds": event.seconds}
-        if isinstance(event, events.StepStarted):
-            return {"event": "step-started", **_decision(event.decision)}
-        if isinstance(event, events.StepRetried):
-            return {"event": "step-retried", "wait": event.wait, **_ended(event.failed)}
-        if isinstance(event, events.StepEnded):
-            return {"event": "step-ended", **_ended(event.record)}
-        if isinstance(event, events.StepBlocked):
-            return {"event": "step-blocked", "id": event.step, "need": event.need}
-        if isinstance(event, events.StepsKept):
-            return {"event": "steps-kept", "steps": event.steps, "store": event.store, "size": event.size}
-        if isinstance(event, events.Warned):
-            return {"event": "warning", "message": event.message}
-        if isinstance(event, events.RunEnded):
-            return {
-                "event": "run-ended",
-                "job": event.job,
-                "exit-code": event.exit_code,
-                "ran": event.ran,
-                "skipped": event.skipped,
-                "restored": event.restored,
-                "failed": event.failed,
-                "pending": event.pending,
-                "stopped": event.stopped,
-                "signal": event.signal,
-                "incomplete": event.incomplete,
-                "seconds": event.seconds,
-                "saved": event.saved,
-            }
         return {"event": type(event).__name__}
+
+    @_value.register
+    def _(self, event: events.RunStarted) -> dict[str, Any]:
+        steps = event.steps or tuple(step.id for step in event.job.steps)
+        return {"event": "run-started", "job": event.job.name, "steps": steps}
+
+    @_value.register
+    def _(self, event: events.StepSkipped) -> dict[str, Any]:
+        return {"event": "step-skipped", **decision_json(event.decision), "saved": event.record.duration}
+
+    @_value.register
+    def _(self, event: events.StepRestored) -> dict[str, Any]:
+        saved = event.record.duration
+        return {"event": "step-restored", **decision_json(event.decision), "saved": saved, "seconds": event.seconds}
+
+    @_value.register
+    def _(self, event: events.StepStarted) -> dict[str, Any]:
+        return {"event": "step-started", **decision_json(event.decision)}
+
+    @_value.register
+    def _(self, event: events.StepRetried) -> dict[str, Any]:
+        return {"event": "step-retried", "wait": event.wait, **_ended(event.failed)}
+
+    @_value.register
+    def _(self, event: events.StepEnded) -> dict[str, Any]:
+        return {"event": "step-ended", **_ended(event.record)}
+
+    @_value.register
+    def _(self, event: events.StepBlocked) -> dict[str, Any]:
+        return {"event": "step-blocked", "id": event.step, "need": event.need}
+
+    @_value.register
+    def _(self, event: events.StepHeld) -> dict[str, Any]:
+        return {"event": "step-held", **decision_json(event.decision)}
+
+    @_value.register
+    def _(self, event: events.StepsKept) -> dict[str, Any]:
+        kept = {"steps": event.steps, "unfinished": event.unfinished}
+        return {"event": "steps-kept", **kept, "store": event.store, "size": event.size}
+
+    @_value.register
+    def _(self, event: events.ProgressRestored) -> dict[str, Any]:
+        return {"event": "progress-restored", "position": event.position, "size": event.size}
+
+    @_value.register
+    def _(self, event: events.Warned) -> dict[str, Any]:
+        return {"event": "warning", "message": event.message}
+
+    @_value.register
+    def _(self, event: events.RunEnded) -> dict[str, Any]:
+        return {
+            "event": "run-ended",
+            "job": event.job,
+            "exit-code": event.exit_code,
+            "ran": event.ran,
+            "skipped": event.skipped,
+            "restored": event.restored,
+            "failed": event.failed,
+            "pending": event.pending,
+            "held": event.held,
+            "stopped": event.stopped,
+            "signal": event.signal,
+            "incomplete": event.incomplete,
+            "seconds": event.seconds,
+            "saved": event.saved,
+        }
 
 
 def _ended(record: Record) -> dict[str, Any]:

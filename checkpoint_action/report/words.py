@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Decision, Record
     from checkpoint_action.runner.events import RunEnded
 
-__all__ = ["decision_text", "duration", "ended_text", "one_line", "totals"]
+__all__ = ["decision_text", "duration", "ended_text", "one_line", "size", "totals"]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 

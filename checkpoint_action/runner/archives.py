@@ -229,9 +229,16 @@ def _state_of(header: dict[str, Any], job: str) -> StoredState:
     records = {step: record_from_json(value) for step, value in rows.items()}
     for record in records.values():
         check_layer(record.layer)
+        if record.partial is not None:
+            check_layer(record.partial.workspace)
+            check_layer(record.partial.folder)
     sources = sources_from_json(header.get("sources", []))
     return StoredState(
-        {step: record for step, record in records.items() if record.status is Status.DONE and record.step == step},
+        {
+            step: record
+            for step, record in records.items()
+            if record.status is not Status.PENDING and record.step == step
+        },
         {path: source for path, source in sources.items() if _is_inside(path)},
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status
+from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status, Values
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End
 from checkpoint_action.runner.stop import StoppedError
+from checkpoint_action.runner.value_files import ValueFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,23 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Retry
     from checkpoint_action.runner.process import Outcome
 
-__all__ = ["Try", "backoff_delay", "judge", "run_tries"]
+__all__ = ["Left", "Try", "backoff_delay", "judge", "run_tries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a command that ended well has left.
+
+    :param layer: what it declared.
+    :param values: what it handed on, as far as that may be kept.
+    :param withheld: names of what it handed on and may not be kept.
+    :param secret: all that it handed on, where that is more.
+    """
+
+    layer: Layer = Layer()
+    values: Values = field(default_factory=Values)
+    withheld: tuple[str, ...] = ()
+    secret: Values | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +54,7 @@ class Try:
     started: float
     duration: float
     error: str = ""
-    layer: Layer = Layer()
+    left: Left = field(default_factory=Left)
     notes: tuple[str, ...] = ()
 
 
@@ -56,7 +73,7 @@ def judge(
     number: int,
     started: float,
     timeout: float | None,
-    collect: Callable[[], Layer],
+    collect: Callable[[], Left],
     *,
     idle_timeout: float | None = None,
     stopped_by: str = "",
@@ -64,13 +81,13 @@ def judge(
     """What a finished process means for its step.
 
     :param stopped_by: what stopped the run, in a word.
-    :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`, or
-        :class:`StoppedError` when it was cut short.
+    :param collect: finds what a command that ended well has left; raises :class:`MissingOutputError`,
+        :class:`ValueFileError`, or :class:`StoppedError` when it was cut short.
     """
 
-    def ended(status: Status, error: str = "", exit_code: int | None = None, layer: Layer | None = None) -> Try:
+    def ended(status: Status, error: str = "", exit_code: int | None = None, left: Left | None = None) -> Try:
         code = outcome.exit_code if exit_code is None else exit_code
-        found = Layer() if layer is None else layer
+        found = Left() if left is None else left
         return Try(number, status, code, outcome.signal, started, outcome.duration, error, found, outcome.notes)
 
     if outcome.end is End.NOT_STARTED:
@@ -87,16 +104,25 @@ def judge(
         return ended(Status.FAILED, f"it was ended by signal {outcome.signal}")
     if outcome.exit_code != 0:
         return ended(Status.FAILED, f"it ended with exit code {outcome.exit_code}")
+    return _look_at(collect, ended, f" by {stopped_by}" if stopped_by else "")
+
+
+def _look_at(collect: Callable[[], Left], ended: Callable[..., Try], by: str) -> Try:
+    """A command that ended well, once it is known what it has left.
+
+    :param by: what stopped the run, if anything did.
+    """
     try:
-        layer = collect()
+        left = collect()
     except MissingOutputError as error:
         return ended(Status.FAILED, str(error), ARTIFACT_MISSING)
+    except ValueFileError as error:
+        return ended(Status.FAILED, f"what it hands on cannot be used: {error}")
     except StoppedError:
-        by = f" by {stopped_by}" if stopped_by else ""
         return ended(Status.INTERRUPTED, f"it was stopped{by} before its outputs were recorded")
     except OSError as error:
         return ended(Status.FAILED, f"cannot look at its outputs: {error}")
-    return ended(Status.DONE, layer=layer)
+    return ended(Status.DONE, left=left)
 
 
 def _retried(retry: Retry, failed: Try) -> bool:

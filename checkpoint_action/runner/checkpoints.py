@@ -1,29 +1,28 @@
-"""Finished steps kept in a store, and put back from it."""
+"""Finished steps kept in a store, and put back from it; of unfinished ones what the next try may continue from."""
 
 from __future__ import annotations
 
 import shutil
-import threading
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import BundleError, StoreError
-from checkpoint_action.model import AUTO, ArchiveRef, Layer
-from checkpoint_action.runner.archives import SLICE, Archives, StoreStoppedError, reason
+from checkpoint_action.model import AUTO, Status
+from checkpoint_action.runner.archives import Archives, StoreStoppedError, reason
 from checkpoint_action.runner.scan import Scan, difference
-from checkpoint_action.runner.sources import Source, restore_times, sources_of, sources_to_json
+from checkpoint_action.runner.sources import restore_times, sources_of
+from checkpoint_action.runner.unfinished import Unfinished
+from checkpoint_action.runner.uploads import Parcel, Uploads
 from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
-from checkpoint_action.store.bundle import pack_layer, unpack_layer, write_archive
-from checkpoint_action.store.codec import record_to_json
+from checkpoint_action.store.bundle import pack_layer, unpack_layer
 from checkpoint_action.store.paths import check_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from checkpoint_action.model import Record, Step
+    from checkpoint_action.model import ArchiveRef, Job, Layer, Record, Step
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.runner.scan import Workspace
@@ -32,34 +31,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoints"]
 
-_APART = 1.1
-"""Seconds between two uploads: act and Forgejo know the age of an entry to the second only, and of two of the same
-second either may pass for the newest. What finishes meanwhile goes up together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """A finished step waiting to go up."""
-
-    record: Record
-    name: str
-    file: Path
+_ANNOUNCE = 60.0  # seconds that a step waits until its start is in the store, where that is asked for
 
 
 class Checkpoints:
     """One job's checkpoints in one store.
 
-    Packing happens at once, as the next step may change the files. Uploads go on beside the steps: one at a time, in
-    order, and what finishes meanwhile goes up together. An archive begins with the snapshot of all records, so the
-    newest tells the whole state. No failure here fails a job: the store is then off for this run, said once.
+    Packing happens at once, as the next step may change the files; uploads go on beside the steps
+    (:class:`~checkpoint_action.runner.uploads.Uploads`).
 
     :param folder: an empty folder of our own, on the workspace's file system where possible.
-    :param identity: what tells the job from others; an archive that says otherwise is not ours.
     :param warn: told of what a person should know; also from the thread that uploads.
-    :param kept: told of the steps that have reached the store and the archive's bytes, from that thread.
+    :param kept: told of the steps that have reached the store, of the unfinished ones whose progress has, and of the
+        archive's bytes, from that thread.
     :param required: whether a failing store is an error instead.
     :param stop: ends every wait for the store.
     :param restore_seconds: time that a run may wait for what it reads from the store, all in all.
+    :param off: why the store is left alone from the beginning; then steps are only looked at.
     """
 
     def __init__(
@@ -70,44 +58,55 @@ class Checkpoints:
         workspace: Workspace,
         *,
         warn: Callable[[str], None],
-        kept: Callable[[tuple[str, ...], int], None] = lambda _steps, _size: None,
+        kept: Callable[[tuple[str, ...], tuple[str, ...], int], None] = lambda _done, _unfinished, _size: None,
         required: bool = False,
         stop: StopRequest | None = None,
         restore_seconds: float = 900.0,
+        off: str = "",
     ) -> None:
         self._store = store
-        self._keys = keys
         self._folder = folder
         self._workspace = workspace
         self._warn = warn
-        self._kept = kept
         self._required = required
-        self._lock = threading.Condition()
-        self._off = ""
-        self._records: dict[str, Record] = {}
-        self._sources: dict[str, Source] = {}
-        self._waiting: list[_Packed] = []
-        self._busy = False
-        self._last_upload = -_APART
-        self._closed = False
-        self._sequence = 0
+
+        def is_stopping() -> bool:
+            return stop is not None and stop.signum is not None
+
+        self._uploads = Uploads(
+            store,
+            keys,
+            folder,
+            warn=warn,
+            kept=kept,
+            required=required,
+            is_stopping=is_stopping,
+            off=off,
+        )
         self._archives = Archives(
             store,
             keys,
             folder,
             warn=warn,
-            failed=self._switch_off,
-            is_off=lambda: self._off,
+            failed=self._uploads.switch_off,
+            is_off=lambda: self._uploads.off,
             stop=stop,
             seconds=restore_seconds,
         )
+        self._unfinished = Unfinished(
+            self._uploads,
+            workspace,
+            folder,
+            self._put_back,
+            warn=warn,
+            required=required,
+            is_stopping=is_stopping,
+        )
         self._before: Scan | None = None
         self._unseen: set[str] = set()
-        self._worker = threading.Thread(target=self._upload_all, name="upload-checkpoints", daemon=True)
-        self._worker.start()
 
     def learn(self, steps: Sequence[str] = ()) -> dict[str, Record]:
-        """The records of steps that another machine has finished.
+        """The records of steps that another machine has finished, or left unfinished.
 
         Where the newest archive is not usable, the newest usable one of those that end with one of ``steps`` is taken.
 
@@ -119,16 +118,16 @@ class Checkpoints:
         except StoreStoppedError:
             return {}
         except StoreError as error:
-            self._switch_off(error)
+            self._uploads.switch_off(error)
             return {}
         except Exception as error:  # nothing that a store holds may cost the job
             self._warn(f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh")
             return {}
         if state is None:
             return {}
-        with self._lock:
-            self._records.update(state.records)
-            self._sources = state.sources
+        self._uploads.know(state.records)
+        self._uploads.sources = state.sources
+        self._unfinished.learn(state.records)
         try:
             restore_times(self._workspace, state.sources)
         except Exception as error:  # the times alone
@@ -143,13 +142,27 @@ class Checkpoints:
         """
         if record.archive is None:
             raise StoreError("it was not kept")
-        side = self._folder / "side"
         self._before = None
+        self._put_back(record.archive, record.layer, self._workspace.root, acceptable)
+
+    def restore_progress(self, step: str, folder: Path) -> int | None:
+        """Put back what an unfinished try on another machine left, all of it or nothing.
+
+        :param folder: the step's own.
+        :returns: bytes of what was put back, ``None`` where there is nothing to put back.
+        :raises StoreError: it cannot be put back, for whatever reason.
+        """
+        return self._unfinished.restore(step, folder, self._before)
+
+    def _put_back(
+        self, where: ArchiveRef, layer: Layer, root: Path, acceptable: Callable[[str], Collection[str]]
+    ) -> None:
+        side = self._folder / "side"
         try:
-            check_layer(record.layer)
-            archive = self._archives.fetch(Found(record.archive.key))
-            unpack_layer(archive, record.archive.layer, record.layer, side)
-            apply_layer(side, self._workspace.root, record.layer, acceptable)
+            check_layer(layer)
+            archive = self._archives.fetch(Found(where.key))
+            unpack_layer(archive, where.layer, layer, side)
+            apply_layer(side, root, layer, acceptable)
         except StoreError:
             raise
         except Exception as error:  # nothing that a store holds may cost the job
@@ -161,13 +174,24 @@ class Checkpoints:
         """See what the workspace holds before a step runs."""
         if self._before is None:
             self._before = self._workspace.scan(digests)
-            if not self._sources:
-                self._sources = sources_of(self._before)
+            if not self._uploads.sources:
+                self._uploads.sources = sources_of(self._before)
 
-    def started(self, step: str) -> None:
-        """A step runs again: what was kept of it before is not handed on any more."""
-        with self._lock:
-            self._records.pop(step, None)
+    def started(self, step: Step, record: Record) -> None:
+        """A step runs again: what was kept of it as done is not handed on any more.
+
+        Where it must not run twice, the store knows of its start before it starts.
+
+        :param record: says that it runs.
+        """
+        known = self._uploads.known(step.id)
+        if known is not None and known.status is Status.DONE:
+            self._uploads.forget(step.id)
+        if step.on_crash == "stop" and not self._uploads.off:
+            parcel = Parcel(self._uploads.with_known_progress(record), self._uploads.next_name(step.id))
+            self._uploads.put(parcel)
+            if fault := self._uploads.wait_for(parcel, _ANNOUNCE):
+                self._warn(f"step '{step.id}': another machine would not know that it has started: {fault}")
 
     def forget_look(self) -> None:
         """Something that no step answers for may have changed the workspace."""
@@ -178,7 +202,7 @@ class Checkpoints:
 
         :param declared: what it declared and left, where it declared anything.
         """
-        before = Scan() if self._before is None else self._before
+        before = self._seen()
         self._unseen = set()
         if step.outputs == AUTO:
             self._before = self._workspace.scan(digests)
@@ -193,85 +217,45 @@ class Checkpoints:
 
         :raises StoreError: it cannot be packed, and the store is required.
         """
-        if self._off:
+        if self._uploads.off:
             return
-        self._sequence += 1
-        name = f"{self._sequence:06d}-{record.step}"
+        name = self._uploads.next_name(record.step)
         file = self._folder / f"{name}.layer"
         try:
-            self._pack(record, name, file)
+            self._check_seen()
+            pack_layer(self._workspace.root, name, record.layer, file)
         except (BundleError, OSError) as error:
             if self._required:
                 raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
             self._warn(f"step '{record.step}' is done but not kept for other machines: {error}")
-            with self._lock:
-                self._records.pop(record.step, None)  # what another machine kept of it is not what it left now
+            self._uploads.forget(record.step)  # what another machine kept of it is not what it left now
             return
-        with self._lock:
-            self._waiting.append(_Packed(record, name, file))
-            self._lock.notify_all()
+        self._uploads.put(Parcel(record, name, (file,)))
 
-    def _pack(self, record: Record, name: str, file: Path) -> None:
+    def _check_seen(self) -> None:
         if self._unseen:
             raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
-        pack_layer(self._workspace.root, name, record.layer, file)
 
-    def _upload_all(self) -> None:
-        while True:
-            with self._lock:
-                while not self._waiting and not self._closed:
-                    self._lock.wait()
-                while self._waiting and (early := self._last_upload + _APART - time.monotonic()) > 0:
-                    self._lock.wait(early)
-                if not self._waiting or self._off:
-                    return
-                batch, self._waiting = self._waiting, []
-                self._busy = True
-            try:
-                self._upload(batch)
-            except StoreError as error:
-                self._switch_off(error, during_upload=True)
-            except Exception as error:  # no fault of ours may cost the job, nor leave it waiting
-                self._switch_off(StoreError(f"unexpected {type(error).__name__}: {error}"), during_upload=True)
-            finally:
-                with self._lock:
-                    self._busy = False
-                    self._last_upload = time.monotonic()
-                    self._lock.notify_all()
+    def keep_unfinished(self, step: Step, job: Job, record: Record, folder: Path, *, stopping: bool) -> None:
+        """See that a step that is not done goes up, with what its next try may continue from.
 
-    def _upload(self, batch: list[_Packed]) -> None:
-        key = self._keys.new(batch[-1].record.step, self._sequence)
-        added = {one.record.step: replace(one.record, archive=ArchiveRef(key, one.name)) for one in batch}
-        with self._lock:
-            records = {**self._records, **added}
-        header = {
-            "job": self._keys.job,
-            "records": {step: record_to_json(record) for step, record in records.items()},
-            "sources": sources_to_json(self._sources),
-        }
-        archive = self._folder / f"{batch[-1].name}.tar.zst"
-        try:
-            write_archive(header, [one.file for one in batch], archive)
-            size = archive.stat().st_size
-            self._store.save(key, archive)
-        except OSError as error:
-            raise StoreError(f"cannot write the archive: {error}") from error
-        finally:
-            archive.unlink(missing_ok=True)
-            for one in batch:
-                one.file.unlink(missing_ok=True)
-        with self._lock:
-            self._records.update(added)
-        self._kept(tuple(one.record.step for one in batch), size)
+        :param folder: the step's own.
+        :param stopping: whether no other step follows, so that packing may happen beside the end of the run.
+        """
+        if not self._uploads.off:
+            self._unfinished.keep(step, job, record, folder, self._seen(), stopping=stopping)
 
-    def _switch_off(self, error: StoreError, *, during_upload: bool = False) -> None:
-        with self._lock:
-            first, self._off = not self._off, self._off or str(error)
-            self._waiting.clear()
-        if self._required and not during_upload:
-            raise error
-        if first:
-            self._warn(f"{error}; going on without the store: steps of this run are not kept for other machines")
+    def save_running(self, step: Step, job: Job, record: Record, folder: Path) -> str:
+        """Have the progress of a running step in the store now; called from a thread of its own.
+
+        :param record: says how the step would count if the machine died now.
+        :returns: what became of it, as the end of a sentence.
+        :raises StoreError: it is not there, and the store is required.
+        """
+        return self._unfinished.save(step, job, record, folder, self._seen())
+
+    def _seen(self) -> Scan:
+        return Scan() if self._before is None else self._before
 
     def finish(self, seconds: float, seconds_on_stop: float = 3.0) -> None:
         """Wait until all that is kept is in the store.
@@ -280,26 +264,4 @@ class Checkpoints:
         :param seconds_on_stop: the longest wait from when a stop is requested.
         :raises StoreError: not everything got there, and the store is required.
         """
-        begin = time.monotonic()
-        limit = seconds
-        stopping = False
-        with self._lock:
-            self._closed = True
-            self._lock.notify_all()
-            while (self._waiting or self._busy) and not self._off:
-                if not stopping and self._archives.is_stopping():
-                    stopping = True
-                    limit = min(limit, time.monotonic() - begin + seconds_on_stop)
-                left = begin + limit - time.monotonic()
-                if left <= 0:
-                    break
-                self._lock.wait(min(left, SLICE))
-            unfinished = bool(self._waiting or self._busy) and not self._off
-            self._off = self._off or ("the end of the run" if unfinished else "")
-            failed = self._off
-        if unfinished:
-            self._warn(
-                f"{self._store.name}: the last checkpoint was not stored within {limit:.4g} s; its steps run again"
-            )
-        if failed and self._required:
-            raise StoreError(f"{self._store.name}: not everything was stored: {failed}")
+        self._uploads.finish(seconds, seconds_on_stop)

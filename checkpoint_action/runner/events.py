@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Listener",
+    "ProgressRestored",
     "RunEnded",
     "RunStarted",
     "StepBlocked",
     "StepEnded",
+    "StepHeld",
     "StepRestored",
     "StepRetried",
     "StepSkipped",
@@ -32,9 +34,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """The job begins."""
+    """The job begins.
+
+    :param steps: ids of the steps that are looked at, where they are not all.
+    """
 
     job: Job
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +105,41 @@ class StepBlocked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class StepsKept(Event):
-    """Finished steps have reached the store.
+class StepHeld(Event):
+    """A step is not done and is not started: a person has to say so, or to decide first.
 
+    :param wanted: whether the run was to run it; it was not where ``--only`` leaves it out.
+    """
+
+    position: int
+    decision: Decision
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepsKept(Event):
+    """Steps have reached the store.
+
+    :param steps: the finished ones.
     :param store: its name.
     :param size: bytes of the archive.
+    :param unfinished: those whose progress has.
     """
 
     steps: tuple[str, ...]
     store: str
+    size: int
+    unfinished: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRestored(Event):
+    """What an unfinished try on another machine left has been put back for the next one.
+
+    :param size: bytes of it.
+    """
+
+    position: int
     size: int
 
 
@@ -127,6 +159,7 @@ class RunEnded(Event):
     :param signal: the signal that stopped the run.
     :param incomplete: whether it stopped before the end on purpose, and nothing has failed: to be run again.
     :param stopped: ids of the steps that were running when the run was stopped.
+    :param held: ids of the steps that were to run and wait for a person; they are pending too.
     :param seconds: by the monotonic clock.
     :param saved: seconds that skipped and restored steps took when they ran.
     """
@@ -143,6 +176,7 @@ class RunEnded(Event):
     saved: float
     incomplete: bool = False
     stopped: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
 
 
 Listener = Callable[[Event], None]

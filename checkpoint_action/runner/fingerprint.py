@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from contextlib import closing
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Reason
 from checkpoint_action.runner.hashing import text_digest
-from checkpoint_action.runner.outputs import expand, name_in
-from checkpoint_action.runner.scan import entry_of
+from checkpoint_action.runner.outputs import expand, names_in
+from checkpoint_action.runner.scan import entries_of
 from checkpoint_action.runner.tracked import tracked_digest
 
 if TYPE_CHECKING:
@@ -18,12 +21,14 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Step
     from checkpoint_action.runner.hashing import ContentDigests
+    from checkpoint_action.runner.ignored import IgnoredFiles
 
 __all__ = ["MISSING_INPUT", "explain_change", "fingerprint", "fingerprint_parts"]
 
 FORMAT = 1
 UNSET = "unset"
 MISSING_INPUT = "missing"
+_SHOWN = 60  # characters of a command in a message
 
 
 def fingerprint_parts(
@@ -33,6 +38,8 @@ def fingerprint_parts(
     needs: Mapping[str, str],
     digests: ContentDigests,
     *,
+    ignored: IgnoredFiles | None = None,
+    looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = None,
     movable: bool = True,
 ) -> dict[str, str]:
     """Each thing that counts, under a name of its own: ``<kind>`` or ``<kind> <name>``.
@@ -40,12 +47,12 @@ def fingerprint_parts(
     Values of variables are only here as digests.
 
     :param env: the outside environment, for ``pass-env``.
+    :param ignored: what git ignores, which counts only where an input names it.
+    :param looked: gets the inputs of steps, and tells those of steps alike, where no file changes meanwhile.
     :param movable: whether the job is the same in another folder.
     :param needs: result of each step it needs, by id.
     """
-    cwd = step.cwd.as_posix()
-    if movable and step.cwd.is_relative_to(root):
-        cwd = step.cwd.relative_to(root).as_posix()
+    cwd = _folder(step.cwd, root if movable else None)
     parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
     parts.update((f"output {pattern}", "declared") for pattern in ([AUTO] if step.outputs == AUTO else step.outputs))
     for name, value in {**step.inherited_env, **step.env}.items():
@@ -53,22 +60,44 @@ def fingerprint_parts(
     for name in step.pass_env:
         parts[f"pass-env {name}"] = text_digest(env[name]) if name in env else UNSET
     if step.inputs is not None:
-        paths, missing = expand(step.inputs, step.cwd, through=True)
-        for path in paths:
-            part = f"input {name_in(root, path)}"
-            try:
-                entry = entry_of(path, path, digests)
-            except OSError:
-                parts[part] = "cannot be read"
-                continue
-            if entry is not None and entry.type != "dir":
-                parts[part] = f"{entry.mode:04o} {entry.content}"
-        parts.update((f"input {pattern}", MISSING_INPUT) for pattern in missing)
+        wanted = step.inputs, step.cwd
+        found = None if looked is None else looked.get(wanted)
+        if found is None:
+            found = _input_parts(step.inputs, step.cwd, root, digests, ignored)
+            if looked is not None:
+                looked[wanted] = found
+        parts.update(found)
     if step.tracked_inputs:
         parts["input files that git tracks"] = tracked_digest(root, digests)
     for name, result in needs.items():
         parts[f"needs {name}"] = result
     return parts
+
+
+def _input_parts(
+    patterns: tuple[str, ...], cwd: Path, root: Path, digests: ContentDigests, ignored: IgnoredFiles | None
+) -> dict[str, str]:
+    paths, missing = expand(patterns, cwd, through=True)
+    literal = {os.path.normpath(cwd / pattern) for pattern in patterns} if len(paths) <= len(patterns) else ()
+    if ignored is not None and not set(paths).issubset(literal):
+        paths = ignored.without(paths, patterns, cwd)  # some are not named by their very path
+    parts = {}
+    with closing(entries_of(names_in(root, paths), digests)) as entries:
+        for name, entry in entries:
+            if isinstance(entry, OSError):
+                parts[f"input {name}"] = "cannot be read"
+            elif entry is not None and entry.type != "dir":
+                parts[f"input {name}"] = f"{entry.mode:04o} {entry.content}"
+    parts.update((f"input {pattern}", MISSING_INPUT) for pattern in missing)
+    return parts
+
+
+@lru_cache(maxsize=64)
+def _folder(cwd: Path, root: Path | None) -> str:
+    """The folder a step runs in, as it counts: from the job's root where it lies in it, as the job then may move."""
+    if root is not None and cwd.is_relative_to(root):
+        cwd = cwd.relative_to(root)
+    return cwd.as_posix()
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:
@@ -85,6 +114,7 @@ _REASONS = (
     ("pass-env", Reason.ENV_CHANGED),
     ("input", Reason.INPUTS_CHANGED),
     ("needs", Reason.NEEDS_CHANGED),
+    ("value", Reason.NEEDS_CHANGED),
     ("output", Reason.OUTPUT_CHANGED),
 )
 
@@ -100,19 +130,31 @@ def explain_change(
             if before == after:
                 continue
             if kind == "command":
-                return reason, f"{_one_line(old_command)} → {_one_line(new_command)}"
+                return reason, _commands(old_command, new_command)
             if kind == "output":
                 return reason, f"{name.partition(' ')[2]}: {before or 'not declared'} → {after or 'not declared'}"
             label = name.partition(" ")[2] or name
-            if kind in {"env", "pass-env"}:
+            if kind in {"env", "pass-env", "value"}:
                 return reason, f"{label}: {_presence(before)} → {_presence(after)}"
             return reason, f"{label}: {_short(before)} → {_short(after)}"
     return Reason.COMMAND_CHANGED, "recorded by another format"
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
+def _commands(old: str, new: str) -> str:
+    """Both commands, each in one short line that shows where they begin to differ."""
+    before, after = " ".join(old.split()), " ".join(new.split())
+    if before == after:
+        return f"{_cut(before, 0)} → the same with other white space"
+    pairs = enumerate(zip(before, after, strict=False))
+    common = next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)))
+    start = 0 if common < _SHOWN // 2 else common - _SHOWN // 4
+    return f"{_cut(before, start)} → {_cut(after, start)}"
+
+
+def _cut(line: str, start: int) -> str:
+    begin = "..." if start else ""
+    rest = line[start:]
+    return begin + (rest if len(rest) <= _SHOWN else f"{rest[: _SHOWN - 3]}...")
 
 
 def _presence(value: str | None) -> str:

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
 from checkpoint_action.runner.stop import StoppedError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
-__all__ = ["ContentDigests", "Stamp", "file_digest", "never", "text_digest"]
+    from checkpoint_action.runner.reading import Reading, ReadingThreads
 
-_BUFFER = 1 << 18
+__all__ = ["ChangeClock", "ContentDigests", "LocalClock", "file_digest", "never", "stamp_of", "text_digest"]
+
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_PIECE = 1 << 18
 _ENDLESS = 1 << 63
-_RACY_NS = 2_000_000_000
-"""A file changed less than this before its digest was taken may change again without its times telling (coarse
-clocks of file systems, up to two seconds on FAT): git calls that racily clean. Such a digest is not kept."""
+_RACY_NS = 2_100_000_000
+_WORTH_A_THREAD = 1 << 19
+"""Bytes from which a file is read beside others; a smaller one is read before a thread would have taken it over."""
 
 
-class Stamp(NamedTuple):
-    """What tells cheaply that a file is still the one that was looked at."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, stat: os.stat_result) -> Stamp:
-        """The stamp of a stat result."""
-        return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+def stamp_of(stat: os.stat_result) -> str:
+    """What tells cheaply that a file is still the one that was looked at, as text that ends in a space."""
+    return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino} "
 
 
 def text_digest(text: str) -> str:
@@ -55,29 +49,64 @@ def file_digest(path: str, size: int | None = None, cancelled: Callable[[], bool
     """
     left = _ENDLESS if size is None else size
     digest = hashlib.sha256()
-    buffer = bytearray(_BUFFER)
-    view = memoryview(buffer)
-    with open(path, "rb", buffering=0) as file:
+    fd = os.open(path, _READ)  # `open` would take as long as reading a small file does
+    try:
         while left > 0:
             if cancelled():
                 raise StoppedError
-            got = file.readinto(view[: min(left, _BUFFER)])
-            if not got:
+            piece = os.read(fd, min(left, _PIECE))
+            if not piece:
                 break
-            digest.update(view[:got])
-            left -= got
+            digest.update(piece)
+            left -= len(piece)
+    finally:
+        os.close(fd)
     return digest.hexdigest()
 
 
-class ContentDigests:
-    """Remembers digests by stamp within one run.
+class ChangeClock(Protocol):
+    """Tells whether a later change of a file would show in its times."""
 
-    :param cancelled: asked again and again while a file is read; once true, no further byte is.
+    def passed(self, stat: os.stat_result) -> bool:
+        """Whether any change from now on gives the file other times than ``stat`` has."""
+        ...
+
+
+class LocalClock:
+    """Takes the times of files for those of this machine's clock, in steps of up to two seconds (FAT).
+
+    The clock by which the kernel dates changes is behind the one that we can ask, by up to a tick; a tenth of a second
+    more covers that.
     """
 
-    def __init__(self, cancelled: Callable[[], bool] = never) -> None:
+    def passed(self, stat: os.stat_result) -> bool:
+        """Whether the file was last changed so long ago that a further change gets another time on any file system."""
+        return max(stat.st_mtime_ns, stat.st_ctime_ns) < time.time_ns() - _RACY_NS
+
+
+class ContentDigests:
+    """Remembers digests by stamp within one run, and where it is given what an earlier one remembered, from run to run.
+
+    A file that might change again without its stamp telling, when its digest is taken (git calls that racily clean), is
+    not remembered but read again each time.
+
+    :param cancelled: asked again and again while files are read, from whatever thread; once true, no further byte is.
+    :param known: what an earlier run remembered.
+    :param clock: tells which files are racily clean.
+    :ivar seen: of all that is remembered, what this run has asked for: by path, the stamp followed by the digest.
+    """
+
+    def __init__(
+        self,
+        cancelled: Callable[[], bool] = never,
+        *,
+        known: dict[str, str] | None = None,
+        clock: ChangeClock | None = None,
+    ) -> None:
         self._cancelled = cancelled
-        self._known: dict[str, tuple[Stamp, str]] = {}
+        self._clock: ChangeClock = clock or LocalClock()
+        self._known: dict[str, str] = {} if known is None else known
+        self.seen: dict[str, str] = {}
 
     def digest(self, path: str, stat: os.stat_result) -> str:
         """SHA-256 of the file's content, hex.
@@ -86,14 +115,35 @@ class ContentDigests:
         :raises OSError: it cannot be read.
         :raises StoppedError: it was cancelled.
         """
-        stamp = Stamp.of(stat)
-        known = self._known.get(path)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        looked = time.time_ns()
-        value = file_digest(path, stamp.size, self._cancelled)
-        if max(stamp.mtime_ns, stamp.ctime_ns) < looked - _RACY_NS:
-            self._known[path] = (stamp, value)
+        stamp = stamp_of(stat)
+        return self._remembered(path, stamp) or self._read(path, stat, stamp, self._cancelled)
+
+    def begin(self, path: str, stat: os.stat_result, threads: ReadingThreads) -> str | Reading:
+        """The same, except that a large file is only begun with.
+
+        :param threads: what reads a large file.
+        """
+        stamp = stamp_of(stat)
+        if known := self._remembered(path, stamp):
+            return known
+        if stat.st_size < _WORTH_A_THREAD or threads.width == 1:
+            return self._read(path, stat, stamp, self._cancelled)
+        return threads.start(lambda: self._read(path, stat, stamp, lambda: threads.closing or self._cancelled()))
+
+    def _remembered(self, path: str, stamp: str) -> str:
+        """The digest of a file that is as it was, empty where none is known."""
+        known = self._known.get(path, "")
+        if not known.startswith(stamp):
+            return ""
+        self.seen[path] = known
+        return known[len(stamp) :]
+
+    def _read(self, path: str, stat: os.stat_result, stamp: str, cancelled: Callable[[], bool]) -> str:
+        passed = self._clock.passed(stat)  # before the first byte is read
+        value = file_digest(path, stat.st_size, cancelled)
+        if passed:
+            self._known[path] = self.seen[path] = stamp + value
         else:
             self._known.pop(path, None)
+            self.seen.pop(path, None)
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,14 +15,16 @@ from checkpoint_action.runner.statefile import (
     DamagedError,
     JournalReader,
     Snapshot,
+    forgetting_line,
     journal_line,
+    journal_of,
     read_snapshot,
     write_snapshot,
 )
 from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from checkpoint_action.model import Record
     from checkpoint_action.runner.lock import JobLock
@@ -55,9 +56,24 @@ class StatePaths:
         return self._path(".journal")
 
     @property
+    def index(self) -> Path:
+        """What is known of files; see :mod:`checkpoint_action.runner.digest_index`."""
+        return self._path(".index")
+
+    @property
     def logs(self) -> Path:
         """Folder of the steps' output, where no other place is asked for."""
         return self._path(".logs")
+
+    @property
+    def progress(self) -> Path:
+        """Folder of the steps' own folders."""
+        return self._path(".progress")
+
+    @property
+    def run(self) -> Path:
+        """Folder that a run lends to its steps, for as long as it lasts."""
+        return self._path(".run")
 
     @property
     def lock(self) -> Path:
@@ -98,13 +114,14 @@ def load(paths: StatePaths) -> Loaded:
             warnings.append(f"{paths.snapshot} is damaged ({error}); using the journal beside it")
     lines = _read(paths.journal)
     reader = JournalReader(snapshot, str(paths.journal))
-    reader.read(lines or b"")
+    settled = snapshot is not None and data is not None and lines == journal_of(snapshot, data)
+    if not settled:  # else it says what the snapshot says
+        reader.read(lines or b"")
     if reader.damaged:
         warnings.append(f"{paths.journal}: {reader.damaged} damaged line(s) left out; what they said runs again")
     for path, job in ((paths.snapshot, snapshot.job if snapshot else ""), (paths.journal, reader.job)):
         if job and job != paths.job:
             raise StateError(f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file")
-    settled = snapshot is not None and lines == _base_lines(snapshot)
     return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged)
 
 
@@ -131,7 +148,7 @@ def forget(paths: StatePaths) -> bool:
     :raises StateWriteError: it cannot be removed.
     """
     found = False
-    for path in (paths.snapshot, paths.journal):
+    for path in (paths.snapshot, paths.journal, paths.index):
         try:
             path.unlink()
             found = True
@@ -139,7 +156,10 @@ def forget(paths: StatePaths) -> bool:
             continue
         except OSError as error:
             raise StateWriteError(f"cannot remove {path}: {error.strerror}") from None
-    shutil.rmtree(paths.logs, ignore_errors=True)
+    import shutil  # noqa: PLC0415  # most verbs forget nothing
+
+    for folder in (paths.logs, paths.progress):
+        shutil.rmtree(folder, ignore_errors=True)
     sync_folder(paths.folder)
     return found
 
@@ -256,6 +276,30 @@ class Journal:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    def forget(self, steps: Collection[str]) -> None:
+        """Take away what is recorded of steps; durable when this returns, and the snapshot is written with the close.
+
+        The snapshot goes first, so that there is never a file that still tells of them beside one that does not: the
+        journal alone holds everything.
+
+        :raises StateWriteError: it could not be recorded.
+        """
+        if self._fd is None:
+            raise StateWriteError("the journal is not open")
+        self._sequence += 1
+        self._settled = False
+        try:
+            self._paths.snapshot.unlink(missing_ok=True)
+            sync_folder(self._paths.folder)
+            append(self._fd, forgetting_line(self._sequence, steps) * 2)
+        except OSError as error:
+            self._fail(
+                f"what is recorded of {', '.join(steps)} could not be taken out of {self._paths.journal}: "
+                f"{error.strerror}; the state before it is intact"
+            )
+        for step in steps:
+            self.records.pop(step, None)
 
     def merge(self, records: Mapping[str, Record]) -> None:
         """Take over records from elsewhere; written with the next fold."""

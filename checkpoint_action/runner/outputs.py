@@ -7,19 +7,30 @@ import json
 import os
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Entry, Layer, Reason
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
-from checkpoint_action.runner.scan import OURS, UNREADABLE, entry_of, walk
+from checkpoint_action.runner.scan import OURS, UNREADABLE, entries_of, walk, walk_items
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["MissingOutputError", "collect", "expand", "locate", "name_in", "result_of", "verify"]
+__all__ = [
+    "MissingOutputError",
+    "collect",
+    "expand",
+    "locate",
+    "name_in",
+    "names_in",
+    "result_for",
+    "result_of",
+    "verify",
+]
 
 
 KEPT_MODE = 0o777
@@ -29,7 +40,14 @@ _LONGEST_CHAIN = 256  # links on the way to a file; more than any system follows
 
 
 class MissingOutputError(Exception):
-    """A step ended well without what it declared; the text names it."""
+    """A step ended well without what it declared; the text names it.
+
+    :param missing: what is not there, in words; empty where it is there and cannot be kept.
+    """
+
+    def __init__(self, text: str, missing: str = "") -> None:
+        super().__init__(text)
+        self.missing = missing
 
 
 def locate(root: Path, name: str) -> str:
@@ -46,6 +64,13 @@ def name_in(root: Path, path: str) -> str:
         except ValueError:
             continue
     return path.replace(os.sep, "/")
+
+
+def names_in(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Paths that :func:`expand` found, each with what an entry calls it."""
+    inside = os.path.join(root, "")
+    for path in paths:
+        yield path, path[len(inside) :].replace(os.sep, "/") if path.startswith(inside) else name_in(root, path)
 
 
 def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tuple[list[str], list[str]]:
@@ -71,7 +96,7 @@ def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tupl
             continue
         matches, links = _matches(pattern, cwd, through=through)
         path = _literal_path(pattern, cwd)
-        if not matches or (path is not None and _leads_nowhere(path)):
+        if not matches or (path is not None and links and _leads_nowhere(path)):
             missing.append(pattern)
         found.update(dict.fromkeys(matches))
         for link in links:
@@ -85,30 +110,35 @@ def _matches(pattern: str, cwd: Path, *, through: bool) -> tuple[list[str], list
     """What a pattern matches, and the links that it means to name."""
     path = _literal_path(pattern, cwd)
     if path is not None:
-        if _is_ours(path, cwd) or not os.path.lexists(path) or (pattern.endswith("/") and not os.path.isdir(path)):
+        try:
+            mode = os.lstat(path).st_mode
+        except (OSError, ValueError):
             return [], []
-        return _with_content(path), [path] if os.path.islink(path) else []
+        if _is_ours(path, cwd) or (pattern.endswith("/") and not os.path.isdir(path)):
+            return [], []
+        return _with_content(path) if stat.S_ISDIR(mode) else [path], [path] if stat.S_ISLNK(mode) else []
     pattern = _slashes(pattern)
     folder = static_prefix(pattern)
-    start = os.path.join(cwd, folder) if folder else str(cwd)
-    if _is_ours(os.path.normpath(start), cwd):
+    start = os.path.normpath(os.path.join(cwd, folder))
+    if _is_ours(start, cwd):
         return [], []
-    prefix = f"{folder}/" if folder else ""
-    rule = matcher(pattern)
+    matches = matcher(pattern[len(folder) + 1 :] if folder else pattern).match
     names_links = through or not pattern.endswith(("**", "**/*"))
-    found: dict[str, None] = {}
+    found = []
     links = []
-    for name in walk(start, prefix):
-        if not rule.match(name):
+    whole = set()  # folders that match, with all they hold
+    for item, name in walk_items(start, ""):
+        matched = matches(name) is not None
+        if matched and pattern.endswith("/"):
+            matched = os.path.isdir(item.path)
+        if not matched and name.rpartition("/")[0] not in whole:
             continue
-        path = os.path.normpath(os.path.join(cwd, name))
-        if pattern.endswith("/") and not os.path.isdir(path):
-            continue
-        if names_links and os.path.islink(path):
-            links.append(path)
-        if path not in found:
-            found.update(dict.fromkeys(_with_content(path)))
-    return list(found), links
+        found.append(item.path)
+        if item.is_dir(follow_symlinks=False):
+            whole.add(name)
+        elif matched and names_links and item.is_symlink():
+            links.append(item.path)
+    return found, links
 
 
 def _slashes(pattern: str) -> str:
@@ -184,10 +214,16 @@ def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDige
     """
     paths, missing = expand(patterns, cwd)
     if missing:
-        raise MissingOutputError(f"it ended without its declared output {_listed(missing, cwd)}")
+        listed = _listed(missing, cwd)
+        raise MissingOutputError(f"it ended without its declared output {listed}", listed)
     _check_kinds(patterns, cwd, set(paths))
-    entries = (entry_of(path, name_in(root, path), digests) for path in paths)
-    kept = {entry.path: entry for entry in entries if entry is not None}
+    kept: dict[str, Entry] = {}
+    with closing(entries_of(names_in(root, paths), digests)) as entries:
+        for name, entry in entries:
+            if isinstance(entry, OSError):
+                raise entry
+            if entry is not None:
+                kept[name] = entry
     kept.pop(".", None)  # the workspace itself is always there
     return Layer(tuple(kept[path] for path in sorted(kept)))
 
@@ -233,6 +269,14 @@ def result_of(layer: Layer) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def result_for(layer: Layer, mark: str) -> str:
+    """What counts of a done step for those that need it.
+
+    :param mark: its fingerprint, which stands for what it left where that is not known.
+    """
+    return result_of(layer) if layer.entries else mark
+
+
 def verify(
     paths: Iterable[str], wanted: Mapping[str, Entry | None], root: Path, digests: ContentDigests
 ) -> tuple[Reason, str] | None:
@@ -241,23 +285,32 @@ def verify(
     :param wanted: the entry each path should equal (times apart), ``None`` where there should be nothing.
     :returns: the first difference as a reason and a text, or ``None``.
     """
-    for path in paths:
-        entry = wanted[path]
-        try:
-            present = entry_of(locate(root, path), path, digests)
-        except OSError as error:
-            return Reason.OUTPUT_CHANGED, f"{path}: {error.strerror}"
-        if entry is None:
-            if present is not None:
-                return Reason.OUTPUT_CHANGED, f"{path}: removed → there"
-        elif present is None:
-            return Reason.OUTPUT_MISSING, path
-        elif present.content == UNREADABLE:
-            return Reason.OUTPUT_CHANGED, f"{path}: cannot be read"
-        elif present.content != entry.content:
-            return Reason.OUTPUT_CHANGED, f"{path}: {_short(entry)} → {_short(present)}"
-        elif sys.platform != "win32" and entry.type != "link" and (present.mode ^ entry.mode) & KEPT_MODE:
-            return Reason.OUTPUT_CHANGED, f"{path}: mode {entry.mode:04o} → {present.mode:04o}"
+    folder = str(root)
+    with closing(entries_of(((os.path.join(folder, path), path) for path in paths), digests)) as entries:
+        for path, present in entries:
+            difference = _difference(path, wanted[path], present)
+            if difference is not None:
+                return difference
+    return None
+
+
+def _difference(path: str, entry: Entry | None, present: Entry | OSError | None) -> tuple[Reason, str] | None:
+    """How a path differs from what it should be.
+
+    :param present: what is there, or why we cannot look.
+    """
+    if isinstance(present, OSError):
+        return Reason.OUTPUT_CHANGED, f"{path}: {present.strerror}"
+    if entry is None:
+        return None if present is None else (Reason.OUTPUT_CHANGED, f"{path}: removed → there")
+    if present is None:
+        return Reason.OUTPUT_MISSING, path
+    if present.content == UNREADABLE:
+        return Reason.OUTPUT_CHANGED, f"{path}: cannot be read"
+    if present.content != entry.content:
+        return Reason.OUTPUT_CHANGED, f"{path}: {_short(entry)} → {_short(present)}"
+    if sys.platform != "win32" and entry.type != "link" and (present.mode ^ entry.mode) & KEPT_MODE:
+        return Reason.OUTPUT_CHANGED, f"{path}: mode {entry.mode:04o} → {present.mode:04o}"
     return None
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import Action, Decision, Entry, Layer, Plan, Reason, Record, Status
+from checkpoint_action.model import Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
 from checkpoint_action.runner.fingerprint import explain_change, fingerprint, fingerprint_parts
+from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
+from checkpoint_action.runner.ignored import IgnoredFiles
 from checkpoint_action.runner.outputs import verify
+from checkpoint_action.runner.selection import Held, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from checkpoint_action.model import Job, Step
 
@@ -23,6 +27,9 @@ _BEFORE = {
     Status.RUNNING: Reason.INTERRUPTED_BEFORE,
     Status.PENDING: Reason.NEVER_RAN,
 }
+
+
+_VALUE = "value "  # parts that say what earlier steps hand on
 
 
 class Ownership:
@@ -57,6 +64,19 @@ class Ownership:
             wanted[path] = claims[max(claims)]
         return wanted
 
+    def overwritten(self, position: int, path: str, present: Entry | None) -> bool:
+        """Whether a path is as a step after this one left it.
+
+        :param position: the step's place in the job.
+        :param present: what is there.
+        """
+        claims = self._claims.get(path, {})
+        last = max(claims, default=position)
+        if last <= position:
+            return False
+        left = claims[last]
+        return left is present if left is None or present is None else left.content == present.content
+
     def known_contents(self, path: str) -> set[str]:
         """Each content that a done step left at a path; an empty text where one removed it."""
         return {entry.content if entry else "" for entry in self._claims.get(path, {}).values()}
@@ -71,9 +91,10 @@ class Planner:
 
     :param records: the job's records; the caller keeps them up to date through :meth:`recorded`.
     :param env: the outside environment.
-    :param forced: run every step.
-    :param selected: ids of steps that run whatever is recorded of them.
+    :param selection: which steps run whatever is recorded of them, and whether any other may.
     :param stopped: whether to give up; asked while files are read, which then raises :class:`StoppedError`.
+    :param digests: instead of new ones; they ask by themselves whether to give up.
+    :param at_rest: whether nothing runs meanwhile, so that what several steps read is looked at once.
     """
 
     def __init__(
@@ -82,18 +103,26 @@ class Planner:
         records: Mapping[str, Record],
         env: Mapping[str, str],
         *,
-        forced: bool = False,
-        selected: Collection[str] = (),
+        selection: Selection | None = None,
         stopped: Callable[[], bool] = never,
+        digests: ContentDigests | None = None,
+        at_rest: bool = False,
     ) -> None:
         self._job = job
         self._env = env
-        self._forced = forced
-        self._selected = frozenset(selected)
+        self._selection = selection or Selection()
         self._positions = {step.id: number for number, step in enumerate(job.steps)}
         self._records: dict[str, Record] = {}
-        self.digests = ContentDigests(stopped)
+        self.digests = digests or ContentDigests(stopped)
+        self._ignored = IgnoredFiles(job.root)
+        self._looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = {} if at_rest else None
         self.ownership = Ownership()
+        self.handed_on = HandedOn(job)
+        self.held = Held(self._selection)
+        self._foreseeing = False  # whether steps that are going to run are not run in between
+        self._foreseen: dict[str, str | None] = {}  # what each step that would run leaves, where that is known
+        self._givers: dict[str, None] = {}  # those among them that hand on values
+        self._unknown: dict[str, None] = {}  # those of which it is not known whether they do
         for step in job.steps:
             if step.id in records:
                 self.recorded(records[step.id])
@@ -102,14 +131,32 @@ class Planner:
         """Take note of a new record of a step."""
         old = self._records.get(record.step)
         self._records[record.step] = record
-        self.ownership.put(self._positions[record.step], _owned(old), _owned(record))
+        for known in (self._foreseen, self._givers, self._unknown):
+            known.pop(record.step, None)
+        self.held.forget(record.step)
+        self._ignored.forget()
+        position = self._positions[record.step]
+        self.ownership.put(position, _owned(old), _owned(record))
+        self.handed_on.put(position, record.values if record.status is Status.DONE else Values())
 
     def parts(self, step: Step) -> dict[str, str]:
         """What the step's fingerprint consists of now."""
         needs = {need: self._result(need) for need in step.needs}
-        return fingerprint_parts(step, self._job.root, self._env, needs, self.digests, movable=self._job.movable)
+        parts = fingerprint_parts(
+            step,
+            self._job.root,
+            self._env,
+            needs,
+            self.digests,
+            ignored=self._ignored,
+            looked=self._looked,
+            movable=self._job.movable,
+        )
+        return parts | self.handed_on.seen_by(step).parts(step)
 
     def _result(self, step: str) -> str:
+        if foreseen := self._foreseen.get(step):
+            return foreseen
         record = self._records.get(step)
         return record.result if record is not None and record.status is Status.DONE else "not done"
 
@@ -119,10 +166,47 @@ class Planner:
         :param parts: of :meth:`parts`.
         """
         record = self._records.get(step.id)
-        if step.id in self._selected:
-            return Decision(step.id, Action.RUN, Reason.SELECTED)
-        if self._forced:
-            return Decision(step.id, Action.RUN, Reason.FORCED)
+        opener = self._opener(step, parts, record)
+        # What is not known yet is taken to be as it was: what differs even then is why it runs.
+        known = parts if opener is None or record is None else self._as_before(step, parts, record)
+        wish = self._judge(step, known, record)
+        assumed = opener is not None and wish.action in (Action.SKIP, Action.RESTORE)
+        if assumed:
+            text = f"{opener} runs first; skipped after all if it leaves the same"
+            wish = Decision(step.id, Action.RUN, Reason.NEEDS_CHANGED, text)
+        decision = self.held.judge(step, wish, assumed=assumed)
+        if wish.action is Action.RUN and (decision.action is Action.STOP or self._foreseeing):
+            self._expect(step, parts, record, opener)
+        return decision
+
+    def _opener(self, step: Step, parts: Mapping[str, str], record: Record | None) -> str | None:
+        """A step that is yet to run and may leave this one something else than what is known now."""
+        opener = next((need for need in step.needs if self._is_open(need)), None)
+        if opener is None and self._job.in_order:  # else who hands on to it is open, or makes open what it needs
+            opener = next(iter(self._givers), None)
+        if opener is None and self._unknown and record is not None and _values(parts) != _values(record.parts):
+            above = Selection(selected=frozenset((step.id,)), only=True).scope(self._job)
+            givers = self._unknown if self._job.in_order else [one.id for one in above if one.id in self._unknown]
+            opener = next(iter(givers), None)
+        return opener
+
+    def _is_open(self, step: str) -> bool:
+        """Whether a step is yet to run, and what it then leaves is not known."""
+        return self._foreseen[step] is None if step in self._foreseen else step in self.held
+
+    def _as_before(self, step: Step, parts: Mapping[str, str], record: Record) -> dict[str, str]:
+        """The parts of a step, where they are open those of its last run."""
+        closed = {name: value for name, value in parts.items() if not name.startswith(_VALUE)}
+        needs = [f"needs {need}" for need in step.needs if self._is_open(need)]
+        known = {name: record.parts[name] for name in needs if name in record.parts}
+        return {**closed, **known, **_values(record.parts)}
+
+    def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
+        reason = self._selection.reason(step.id)
+        if reason is not None:
+            return Decision(step.id, Action.RUN, reason)
+        if record is not None and record.status is Status.RUNNING and step.on_crash == "stop":
+            return Decision(step.id, Action.STOP, Reason.INTERRUPTED_BEFORE, _what_to_do(step.id))
         if step.always:
             return Decision(step.id, Action.RUN, Reason.ALWAYS)
         if record is None:
@@ -132,20 +216,51 @@ class Planner:
         if fingerprint(parts) != record.fingerprint:
             reason, detail = explain_change(record.parts, parts, record.command, step.command)
             return Decision(step.id, Action.RUN, reason, detail)
+        if record.withheld:
+            return Decision(step.id, Action.RUN, Reason.HANDS_ON_SECRET, ", ".join(record.withheld))
         return self._look_at_outputs(step, record)
+
+    def foresee(self, step: Step) -> Decision:
+        """What a run would do with a step, after those before it were foreseen in the job's order.
+
+        What a step leaves that declares nothing is known before it runs, so that those that need it can be decided on.
+        """
+        self._foreseeing = True
+        return self.decide(step, self.parts(step))
+
+    def _expect(self, step: Step, parts: Mapping[str, str], record: Record | None, opener: str | None) -> None:
+        """A step would run: take note of what it leaves then, as far as that is known."""
+        gives = record is not None and (record.values != Values() or bool(record.withheld))
+        known = not step.outputs and not gives and opener is None
+        self._foreseen[step.id] = fingerprint(parts) if known else None
+        if gives:
+            self._givers[step.id] = None
+        elif record is None or record.status is not Status.DONE:
+            self._unknown[step.id] = None
 
     def _look_at_outputs(self, step: Step, record: Record) -> Decision:
         paths = _paths(record.layer)
         difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
         if difference is None:
-            return Decision(step.id, Action.SKIP, Reason.DONE)
+            return Decision(step.id, Action.SKIP, Reason.DONE, "accepted" if record.accepted else "")
         if record.archive is not None:
             return Decision(step.id, Action.RESTORE, Reason.RESTORED, difference[1])
         return Decision(step.id, Action.RUN, *difference)
 
 
+def _values(parts: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parts.items() if name.startswith(_VALUE)}
+
+
 def _owned(record: Record | None) -> Layer:
     return record.layer if record is not None and record.status is Status.DONE else Layer()
+
+
+def _what_to_do(step: str) -> str:
+    return (
+        "the run died in it, so it may have done its work; "
+        f"'checkpoint-run accept {step}' takes it as done, '--force {step}' runs it again"
+    )
 
 
 def plan_job(
@@ -153,27 +268,13 @@ def plan_job(
     records: Mapping[str, Record],
     env: Mapping[str, str],
     *,
-    forced: bool = False,
-    selected: Collection[str] = (),
+    selection: Selection | None = None,
+    digests: ContentDigests | None = None,
 ) -> Plan:
     """What a run would do now; looks and writes nothing.
 
-    A step whose need is going to run is planned to run too: whether that leaves the same result is only known then.
+    A step that needs one that is going to run, and may leave something else than before, is planned to run too.
     """
-    planner = Planner(job, records, env, forced=forced, selected=selected)
-    running: set[str] = set()
-    decisions = []
-    for step in job.steps:
-        decision = planner.decide(step, planner.parts(step))
-        first = next((need for need in step.needs if need in running), None)
-        if decision.action is not Action.RUN and first is not None:
-            decision = Decision(
-                step.id,
-                Action.RUN,
-                Reason.NEEDS_CHANGED,
-                f"{first} runs first; skipped after all if it leaves the same",
-            )
-        if decision.action is Action.RUN:
-            running.add(step.id)
-        decisions.append(decision)
-    return Plan(job.name, tuple(decisions))
+    chosen = selection or Selection()
+    planner = Planner(job, records, env, selection=chosen, digests=digests, at_rest=True)
+    return Plan(job.name, tuple(planner.foresee(step) for step in chosen.scope(job)))

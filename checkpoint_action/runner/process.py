@@ -80,6 +80,7 @@ class Outcome:
     :param signal: the signal that ended its shell.
     :param duration: seconds by the monotonic clock.
     :param notes: lines a person should see (what could not be killed, what was left running).
+    :param alone: whether it is known that nothing in its process group outlived it.
     """
 
     end: End
@@ -87,6 +88,7 @@ class Outcome:
     signal: int | None
     duration: float
     notes: tuple[str, ...] = ()
+    alone: bool = False
 
 
 class ProcessTree(Protocol):
@@ -116,6 +118,10 @@ class ProcessTree(Protocol):
 
     def survivors(self) -> list[int]:
         """Ids of the processes of the tree that still live, the shell apart."""
+        ...
+
+    def group_is_gone(self) -> bool:
+        """Whether it is known that nothing is left of the shell's process group; a cheap look."""
         ...
 
     def reap(self) -> None:
@@ -166,14 +172,15 @@ def run_command(
         return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
     try:
         end, notes = _supervise(tree, limits, stop, begin, watch)
+        alone = tree.group_is_gone()
     finally:
         tree.close()
     code = tree.returncode
     if code is None:
-        return Outcome(end, None, None, clock() - begin, tuple(notes))
+        return Outcome(end, None, None, clock() - begin, tuple(notes), alone)
     if code < 0:
-        return Outcome(end, None, -code, clock() - begin, tuple(notes))
-    return Outcome(end, code, None, clock() - begin, tuple(notes))
+        return Outcome(end, None, -code, clock() - begin, tuple(notes), alone)
+    return Outcome(end, code, None, clock() - begin, tuple(notes), alone)
 
 
 class _Watch:

@@ -145,6 +145,17 @@ class PosixTree:
     def survivors(self) -> list[int]:
         return self._lineage.alive()
 
+    def group_is_gone(self) -> bool:
+        if not self._leads_group:
+            return False
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def reap(self) -> None:
         descendants.reap_orphans()
 

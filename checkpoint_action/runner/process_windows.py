@@ -132,6 +132,9 @@ class WindowsTree:
             pass  # the shell has ended: only what was seen before can still be found
         return [pid for pid, process in self._known.items() if process.is_running()]
 
+    def group_is_gone(self) -> bool:
+        return False
+
     def reap(self) -> None:
         """Nothing is ever left to us here."""
 

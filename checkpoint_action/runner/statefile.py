@@ -12,9 +12,19 @@ from checkpoint_action.model import Record, Status
 from checkpoint_action.store.codec import record_from_json, record_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-__all__ = ["FORMAT", "DamagedError", "JournalReader", "Snapshot", "journal_line", "read_snapshot", "write_snapshot"]
+__all__ = [
+    "FORMAT",
+    "DamagedError",
+    "JournalReader",
+    "Snapshot",
+    "forgetting_line",
+    "journal_line",
+    "journal_of",
+    "read_snapshot",
+    "write_snapshot",
+]
 
 FORMAT = 1
 """Number of the layout of both files; described in docs/state.md."""
@@ -23,6 +33,8 @@ _CHECKSUM = b'"checksum": "'
 _CRC = b'{"crc":"'
 _SIGNS = (_CRC, b'"format":', b'"seq":', b'"record":')
 """What each journal line has once, so that lines whose ends are gone can still be counted."""
+_PLAIN = bytes(range(32, 127))
+"""The bytes that we write."""
 
 
 class DamagedError(Exception):
@@ -68,7 +80,8 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedError("not a whole JSON document") from None
     body, mark, rest = data.rpartition(_CHECKSUM)
-    _check_format(FORMAT if _is_ours(body, rest, number) else number, name)
+    if type(number) is not int or number != FORMAT:
+        _check_format(FORMAT if _is_ours(body, rest, number) else number, name)
     if not mark or rest[:8] != b"%08x" % zlib.crc32(body):
         raise DamagedError("its checksum does not fit")
     try:
@@ -99,13 +112,46 @@ def journal_line(sequence: int, record: Record | None, job: str = "") -> bytes:
 
     :param job: the job's name, for the opening line.
     """
-    rest: dict[str, Any] = {"format": FORMAT, "seq": sequence}
+    rest: dict[str, Any] = {}
     if job:
         rest["job"] = job
     if record is not None:
         rest["record"] = record_to_json(record)
-    body = _dump(rest)[1:]
-    return _CRC + b"%08x" % zlib.crc32(body) + b'",' + body + b"\n"
+    return _line(sequence, rest)
+
+
+def forgetting_line(sequence: int, steps: Collection[str]) -> bytes:
+    """One journal line: from here on nothing is recorded of these steps."""
+    return _line(sequence, {"forgotten": sorted(steps)})
+
+
+def journal_of(snapshot: Snapshot, data: bytes) -> bytes:
+    """The journal that says what a snapshot says, made of the snapshot's own text: faster than from its records.
+
+    :param data: what :func:`read_snapshot` has read as ``snapshot``. Of a file laid out in another way than
+        :func:`write_snapshot` does it, this makes something that is no journal.
+    """
+    rows = data.partition(b'"steps": {\n')[2].rpartition(b"\n},\n")[0]
+    opening = b'"format":%d,"seq":%d,"record":' % (FORMAT, snapshot.sequence)
+    bodies = [opening + row.partition(b'": ')[2] + b"}" for row in rows.split(b",\n")] if rows else []
+    return journal_line(snapshot.sequence, None, snapshot.job) + b"".join(map(_with_sum, bodies))
+
+
+def _line(sequence: int, rest: Mapping[str, object]) -> bytes:
+    return _with_sum(_dump({"format": FORMAT, "seq": sequence, **rest})[1:])
+
+
+def _with_sum(body: bytes) -> bytes:
+    return b'%b%08x",%b\n' % (_CRC, zlib.crc32(body), body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one line says."""
+
+    sequence: int
+    record: Record | None
+    forgotten: tuple[str, ...]
 
 
 class JournalReader:
@@ -113,9 +159,10 @@ class JournalReader:
 
     A line that was cut short was never acknowledged, so nothing is lost with it. A whole line that does not fit its
     checksum was: where it said that a step ended, the step's start line stands before it and the step counts as
-    interrupted. Where it said that a step started, its twin stands beside it (starts are written twice, since
-    taking a step for done that was running again is the one mistake not to make). Only where several neighbouring
-    lines are damaged can a start be lost with its twin; then no older record is trusted until a later line renews it.
+    interrupted. Where it said that a step started or was forgotten, its twin stands beside it (these are written twice,
+    since taking a step for done that was running again is the one mistake not to make). Only where several neighbouring
+    lines are damaged can a start be lost with its twin; then no older record is trusted until a later line renews it:
+    its step counts as one that was running.
 
     :ivar records: the state after the last line.
     :ivar sequence: the highest number seen.
@@ -143,21 +190,22 @@ class JournalReader:
         *lines, last = data.split(b"\n")
         for line in lines:
             for value, stretch in self._pieces(line):
-                self._take(value, 2 if _is_overwritten(stretch) else _count_lines(stretch))
+                self._take(value, _damage(stretch) if value is None else 0)
         last = last.rstrip(b"\0")
         self.torn = bool(last)
-        for value, stretch in self._pieces(last):
+        pieces = list(self._pieces(last))
+        for number, (value, stretch) in enumerate(pieces, 1):
             self.torn = value is None
-            if self.torn and self._in_a_row + _count_lines(stretch) <= 1:
-                break
+            if self.torn and number == len(pieces) and self._in_a_row + _count_lines(stretch) <= 1:
+                break  # only what nothing follows was cut short; anything else was once whole
             self._take(value, _count_lines(stretch))
         for step in self._suspects:
             record = self.records[step]
             if record.status is Status.DONE:
                 reason = "the journal is damaged where a later run of this step may have stood"
-                self.records[step] = replace(record, status=Status.INTERRUPTED, error=reason)
+                self.records[step] = replace(record, status=Status.RUNNING, error=reason)
 
-    def _pieces(self, line: bytes) -> Iterator[tuple[tuple[int, Record | None] | None, bytes]]:
+    def _pieces(self, line: bytes) -> Iterator[tuple[_Said | None, bytes]]:
         """A line, read; of a damaged one the whole lines in it (the ends between them are lost) and what else is there.
 
         A single byte beside a whole line is its end, altered.
@@ -179,29 +227,32 @@ class JournalReader:
         if len(line) - begin > 1:
             yield None, line[begin:]
 
-    def _take(self, value: tuple[int, Record | None] | None, lines: int) -> None:
+    def _take(self, value: _Said | None, lines: int) -> None:
         """One piece: a line as read, or something that was so many lines."""
         if value is not None:
             self._in_a_row = 0
-            self._apply(*value)
+            self._apply(value)
             return
         self.damaged += lines
         self._in_a_row += lines
         if self._in_a_row > 1:
             self._suspects = set(self.records)
 
-    def _apply(self, sequence: int, record: Record | None) -> None:
-        if sequence <= self._floor:
+    def _apply(self, said: _Said) -> None:
+        if said.sequence <= self._floor:
             # Older than the snapshot: whatever was damaged before this line is in the snapshot whole.
             self._suspects.clear()
             self.damaged = 0
             return
-        self.sequence = max(self.sequence, sequence)
-        if record is not None:
-            self.records[record.step] = record
-            self._suspects.discard(record.step)
+        self.sequence = max(self.sequence, said.sequence)
+        if said.record is not None:
+            self.records[said.record.step] = said.record
+            self._suspects.discard(said.record.step)
+        for step in said.forgotten:
+            self.records.pop(step, None)
+            self._suspects.discard(step)
 
-    def _parse(self, line: bytes) -> tuple[int, Record | None] | None:
+    def _parse(self, line: bytes) -> _Said | None:
         crc, body = line[len(_CRC) : len(_CRC) + 8], line[len(_CRC) + 10 :]
         if not line.startswith(_CRC) or crc != b"%08x" % zlib.crc32(body):
             return None
@@ -210,7 +261,8 @@ class JournalReader:
             _check_format(value["format"], self._name)
             self.job = str(value.get("job", self.job))
             record = record_from_json(value["record"]) if "record" in value else None
-            return int(value["seq"]), record
+            forgotten = tuple(str(step) for step in value.get("forgotten", ()))
+            return _Said(int(value["seq"]), record, forgotten)
         except (ValueError, KeyError, TypeError, DamagedError):
             return None
 
@@ -223,6 +275,11 @@ def _first_object(data: bytes) -> bytes:
         return b""
 
 
+def _damage(stretch: bytes) -> int:
+    """How many lines a damaged stretch is taken for."""
+    return 2 if _is_overwritten(stretch) else _count_lines(stretch)
+
+
 def _count_lines(stretch: bytes) -> int:
     """How many lines a damaged stretch was."""
     return max(1, *(stretch.count(sign) for sign in _SIGNS))
@@ -230,4 +287,4 @@ def _count_lines(stretch: bytes) -> int:
 
 def _is_overwritten(stretch: bytes) -> bool:
     """Whether more than a bit or two differs from the plain text that we write: then it may have been any lines."""
-    return sum(not 32 <= byte < 127 for byte in stretch) > 4
+    return len(stretch.translate(None, _PLAIN)) > 4

@@ -7,16 +7,18 @@ import os
 import stat
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import AUTO, Layer
-from checkpoint_action.runner.attempts import judge, run_tries
+from checkpoint_action.model import AUTO, Layer, Status, Values
+from checkpoint_action.runner.attempts import Left, judge, run_tries
 from checkpoint_action.runner.descendants import MARKER
+from checkpoint_action.runner.masks import MaskWatcher, without_secrets
 from checkpoint_action.runner.online import LONGEST_WAIT, wait_online
 from checkpoint_action.runner.outputs import collect
 from checkpoint_action.runner.process import Command, End, Limits, Outcome, run_command
 from checkpoint_action.runner.redact import Redactor, secret_values
+from checkpoint_action.runner.save_requests import VARIABLE as SAVE
 from checkpoint_action.runner.shells import shell_command
 
 if TYPE_CHECKING:
@@ -26,10 +28,16 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.attempts import Try
     from checkpoint_action.runner.guardian import Guardian
+    from checkpoint_action.runner.handed_on import Seen
     from checkpoint_action.runner.hashing import ContentDigests
+    from checkpoint_action.runner.lent import Lent
     from checkpoint_action.runner.stop import StopRequest
+    from checkpoint_action.runner.value_files import ValueFiles
 
 __all__ = ["StepRunner", "StepWatcher"]
+
+_PROTECTED = ("GITHUB_", "RUNNER_")
+"""Of the variables with these beginnings, those that are there already keep their value, whatever a step hands on."""
 
 _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -41,17 +49,20 @@ class StepWatcher:
     :param write: gets its output.
     :param retrying: told of a failed try that another follows, and the seconds before it.
     :param warn: told of what a person should know.
+    :param save: makes its progress durable now, and says what it did; called from a thread of its own.
     """
 
     write: Callable[[bytes], None]
     retrying: Callable[[Try, float], None]
     warn: Callable[[str], None]
+    save: Callable[[], str]
 
 
 class StepRunner:
     """Runs the steps of one job, several at once where the caller has threads for it.
 
     :param env: the environment that steps start with.
+    :param lent: folders and files for the steps.
     :param grace: seconds between asking a step to end and killing it.
     :param terminal: whether a step's output is a terminal.
     :param mask_output: whether secrets are kept out of the output too, not only out of logs.
@@ -64,6 +75,7 @@ class StepRunner:
         self,
         job: Job,
         env: Mapping[str, str],
+        lent: Lent,
         *,
         stop: StopRequest,
         digests: ContentDigests,
@@ -76,6 +88,7 @@ class StepRunner:
     ) -> None:
         self._job = job
         self._env = env
+        self._lent = lent
         self._stop = stop
         self._digests = digests
         self._grace = grace
@@ -85,12 +98,16 @@ class StepRunner:
         self._guardian = guardian
         self._seconds_left = seconds_left
         self._secrets = secret_values(job.secrets, env)
+        self._protected = frozenset(name for name in env if name.startswith(_PROTECTED))
 
-    def run(self, step: Step, watcher: StepWatcher) -> Try:
-        """Try a step until it is done, not to be retried, or out of tries; the last try."""
+    def run(self, step: Step, seen: Seen, watcher: StepWatcher) -> Try:
+        """Try a step until it is done, not to be retried, or out of tries; the last try.
+
+        :param seen: what earlier steps hand on to it.
+        """
         return run_tries(
             step.retry,
-            lambda number: self._try(step, number, watcher),
+            lambda number: self._try(step, seen, number, watcher),
             lambda seconds: self._wait(step, seconds, watcher),
             lambda failed, seconds: self._announce(step, failed, seconds, watcher),
         )
@@ -118,18 +135,11 @@ class StepRunner:
                 wait_online(step.wait_online, self._stop, limit=limit)
         return self._stop.signum is not None or not self._fits(0)
 
-    def _try(self, step: Step, number: int, watcher: StepWatcher) -> Try:
+    def _try(self, step: Step, seen: Seen, number: int, watcher: StepWatcher) -> Try:
         started = time.time()
         token = os.urandom(8).hex()
-        env = {
-            **self._env,
-            **step.inherited_env,
-            **step.env,
-            "CHECKPOINT_JOB": self._job.name,
-            "CHECKPOINT_STEP": step.id,
-            "CHECKPOINT_TRY": str(number),
-            MARKER: token,
-        }
+        masks = MaskWatcher()
+        files: ValueFiles | None = None
         log = self._open_log(step, watcher)
         tee = _Tee(
             watcher.write,
@@ -138,30 +148,74 @@ class StepRunner:
             self._secrets,
             mask_output=self._mask_output,
         )
+
+        def write(data: bytes) -> None:
+            masks.write(data)
+            tee.write(data)
+
         if self._guardian is not None:
             self._guardian.watch(token)
         try:
             _check_folder(step.cwd)
+            files = self._lent.folder.take_value_files()
+            env = self._environment(step, seen, token, files)
+            env |= {"CHECKPOINT_TRY": str(number), SAVE: self._lent.desk.open_for(token, watcher.save)}
             with shell_command(step, env, token) as argv:
                 command = Command(argv, step.cwd, env, self._terminal, step.interactive)
-                outcome = self._run(command, self._limits(step), tee.write, self._stop)
+                outcome = self._run(command, self._limits(step), write, self._stop)
         except FolderError as error:
             outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (str(error),))
         except OSError as error:
-            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its script: {error}",))
+            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its files: {error}",))
         finally:
+            self._lent.desk.close_for(token)
             if self._guardian is not None:
                 self._guardian.unwatch(token)
             tee.close()
-        return judge(
-            outcome,
-            number,
-            started,
-            step.timeout,
-            lambda: self._declared(step),
-            idle_timeout=step.idle_timeout,
-            stopped_by=self._stop.name,
-        )
+        masks.close()
+        secrets = [*masks.values, *(value.decode("utf-8", "surrogateescape") for value in self._secrets)]
+        try:
+            tried = judge(
+                outcome,
+                number,
+                started,
+                step.timeout,
+                lambda: self._left(step, files, secrets),
+                idle_timeout=step.idle_timeout,
+                stopped_by=self._stop.name,
+            )
+            if tried.status is not Status.DONE and files is not None:
+                summary, _withheld = without_secrets(Values(summary=files.summary()), secrets)
+                tried = replace(tried, left=Left(values=summary))
+        finally:
+            if files is not None:
+                self._lent.folder.give_back(files, alone=outcome.alone)
+        return tried
+
+    def _environment(self, step: Step, seen: Seen, token: str, files: ValueFiles) -> dict[str, str]:
+        """All variables of a try: the outside's, the job's, what earlier steps hand on, the step's, and ours.
+
+        :raises OSError: a file that one of them names cannot be made.
+        """
+        handed = {name: value for name, value in seen.env.items() if name not in self._protected}
+        env = {**self._env, **step.inherited_env, **handed, **seen.variables(), **step.env}
+        path = self._lent.folder.search_path(env.get("PATH"), seen)
+        if path is not None:
+            env["PATH"] = path
+        return {
+            **env,
+            **files.variables(),
+            "CHECKPOINT_JOB": self._job.name,
+            "CHECKPOINT_STEP": step.id,
+            "CHECKPOINT_DIR": str(self._lent.progress.make(step.id)),
+            "CHECKPOINT_STEPS": str(self._lent.folder.outputs_file(seen, token)),
+            MARKER: token,
+        }
+
+    def _left(self, step: Step, files: ValueFiles | None, secrets: list[str]) -> Left:
+        values = Values() if files is None else files.read()
+        kept, withheld = without_secrets(values, secrets)
+        return Left(self._declared(step), kept, withheld, values if withheld else None)
 
     def _limits(self, step: Step) -> Limits:
         return Limits(step.timeout, step.idle_timeout, self._seconds_left(), self._grace, step.leftovers == "kill")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import select
 import signal
-import socket
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 __all__ = ["BlockedWriteError", "StopRequest", "StoppedError"]
@@ -56,6 +56,8 @@ class StopRequest:
     @contextmanager
     def subscribe(self) -> Iterator[socket.socket]:
         """A socket that becomes readable at each request. Non-blocking; the reader empties it."""
+        import socket  # noqa: PLC0415  # only what waits pays for it
+
         reader, writer = socket.socketpair()
         reader.setblocking(False)
         writer.setblocking(False)

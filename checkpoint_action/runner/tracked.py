@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import subprocess
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import UsageError
+from checkpoint_action.model import Entry
 from checkpoint_action.runner.outputs import locate
-from checkpoint_action.runner.scan import entry_of
+from checkpoint_action.runner.scan import entries_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,11 +47,11 @@ def tracked_digest(root: Path, digests: ContentDigests) -> str:
         names = tracked_files(root)
     except UsageError:
         return f"unknown {os.urandom(8).hex()}"
-    rows = []
-    for name in names:
-        try:
-            entry = entry_of(locate(root, name), name, digests)
-        except OSError:  # its folder does not let us look
-            entry = None
-        rows.append([name, entry.mode & 0o777, entry.content] if entry is not None else [name])
+    rows: list[list[str | int]] = []
+    with closing(entries_of(((locate(root, name), name) for name in names), digests)) as entries:
+        for name, entry in entries:
+            if isinstance(entry, Entry):
+                rows.append([name, entry.mode & 0o777, entry.content])
+            else:  # it is missing, or its folder does not let us look
+                rows.append([name])
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()

@@ -29,6 +29,7 @@ __all__ = [
 
 _Number = TypeVar("_Number", int, float)
 
+_TEXT = frozenset({str})
 MODE = re.compile(r"[0-7]{4}")
 DIGEST = re.compile(r"[0-9a-f]{64}|")
 PLAIN = re.compile(r"[ -~]{1,512}")
@@ -273,7 +274,7 @@ class _Fields:
 
     def texts(self, name: str) -> dict[str, str]:
         value = self._value.get(name, {})
-        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        if not isinstance(value, dict) or not set(map(type, value.values())) <= _TEXT:
             raise self.fault(name, "must be an object of texts")
         return dict(value)
 

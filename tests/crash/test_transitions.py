@@ -191,9 +191,12 @@ def run(folder: Path, words: list[str]) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def run_and_crash(folder: Path, where: str, words: list[str]) -> None:
-    """Run the job to its crash, and wait until nothing of it is left."""
-    boot = "from tests.crash.test_transitions import crashing_main; crashing_main()"
+def run_and_crash(folder: Path, where: str, words: list[str], module: str = __name__) -> None:
+    """Run the tool to its crash, and wait until nothing of it is left.
+
+    :param module: whose ``crashing_main`` it is.
+    """
+    boot = f"from {module} import crashing_main; crashing_main()"
     ended = subprocess.run(
         [sys.executable, "-c", boot, *words],
         cwd=folder,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import Value, parse
@@ -59,6 +61,23 @@ def test_nothing_is_told_apart_from_the_empty_text(text: str, column: int) -> No
     assert value(f"v: {text}\n").is_null
     assert fault(value(f"v: {text}\n").text) == f"f.yml:1:{column}: the file: v must be a text, not nothing"
     assert value('v: ""\n').text() == ""
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text("~nulNUL '\"!#|-", max_size=7))
+@example("!!null x")
+@example("!!str null")
+@example("! null")
+def test_nothing_is_what_the_yaml_package_takes_for_null(text: str) -> None:
+    document = f"v: {text}\n"
+    try:
+        whole = yaml.compose(document, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return
+    assert whole is not None
+    node = whole.value[0][1]
+    if isinstance(node, yaml.ScalarNode):
+        assert value(document).is_null is (node.tag == "tag:yaml.org,2002:null")
 
 
 @pytest.mark.parametrize(("text", "kind"), [("[a]", "a list"), ("{a: b}", "a mapping")])

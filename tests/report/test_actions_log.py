@@ -69,6 +69,16 @@ def test_what_steps_print_is_fenced_when_asked_with_another_token_each_time(told
     assert not depth
 
 
+def test_a_step_that_waits_for_a_person_is_an_annotation_and_what_needs_it_is_a_line(
+    told: Callable[..., list[str]],
+) -> None:
+    asks = Decision("a", Action.STOP, Reason.INTERRUPTED_BEFORE, "it may have done its work")
+    waits = Decision("a", Action.STOP, Reason.NEEDS_CHANGED, "it needs 'a', which is held back")
+    error, line = told(events.StepHeld(0, asks, wanted=True), events.StepHeld(0, waits, wanted=True))
+    assert error.startswith("::error title=step a::[1/1] a: not run: ")
+    assert line == "[1/1] a: left (needs-changed: it needs 'a', which is held back)"
+
+
 def test_nothing_is_fenced_by_default(told: Callable[..., list[str]]) -> None:
     assert not [line for line in told(START) if re.match(r"::stop-commands", line)]
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoint_action.model import ARTIFACT_MISSING, Layer, Retry, Status
-from checkpoint_action.runner.attempts import Try, backoff_delay, judge, run_tries
+from checkpoint_action.model import ARTIFACT_MISSING, Retry, Status
+from checkpoint_action.runner.attempts import Left, Try, backoff_delay, judge, run_tries
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End, Outcome
 from checkpoint_action.runner.stop import StoppedError
+from checkpoint_action.runner.value_files import ValueFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,11 +133,11 @@ def test_a_try_that_was_stopped_is_the_last() -> None:
     assert run.go(Retry(max=5)).status is Status.INTERRUPTED
 
 
-def nothing_left() -> Layer:
+def nothing_left() -> Left:
     raise MissingOutputError("it ended without its declared output a.txt")
 
 
-def unreadable() -> Layer:
+def unreadable() -> Left:
     raise PermissionError(13, "Permission denied", "a.txt")
 
 
@@ -147,19 +148,19 @@ def outcome(end: End = End.EXITED, code: int | None = None, signal: int | None =
 @pytest.mark.parametrize(
     ("of", "collect", "status", "code", "signal", "error"),
     [
-        (outcome(code=0), Layer, Status.DONE, 0, None, ""),
-        (outcome(code=3), Layer, Status.FAILED, 3, None, "it ended with exit code 3"),
-        (outcome(signal=9), Layer, Status.FAILED, None, 9, "it was ended by signal 9"),
-        (outcome(End.TIMEOUT, 0), Layer, Status.TIMEOUT, 0, None, "it took longer than its 2.5 s"),
-        (outcome(End.TIMEOUT, None, 15), Layer, Status.TIMEOUT, None, 15, "it took longer than its 2.5 s"),
-        (outcome(End.STOPPED, 0), Layer, Status.INTERRUPTED, 0, None, "it was stopped"),
-        (outcome(End.NOT_STARTED, None, None, "why"), Layer, Status.FAILED, None, None, "why"),
+        (outcome(code=0), Left, Status.DONE, 0, None, ""),
+        (outcome(code=3), Left, Status.FAILED, 3, None, "it ended with exit code 3"),
+        (outcome(signal=9), Left, Status.FAILED, None, 9, "it was ended by signal 9"),
+        (outcome(End.TIMEOUT, 0), Left, Status.TIMEOUT, 0, None, "it took longer than its 2.5 s"),
+        (outcome(End.TIMEOUT, None, 15), Left, Status.TIMEOUT, None, 15, "it took longer than its 2.5 s"),
+        (outcome(End.STOPPED, 0), Left, Status.INTERRUPTED, 0, None, "it was stopped"),
+        (outcome(End.NOT_STARTED, None, None, "why"), Left, Status.FAILED, None, None, "why"),
         (outcome(code=0), nothing_left, Status.FAILED, -2, None, "it ended without its declared output a.txt"),
         (outcome(code=3), nothing_left, Status.FAILED, 3, None, "it ended with exit code 3"),
     ],
 )
 def test_how_an_end_is_judged(
-    of: Outcome, collect: Callable[[], Layer], status: Status, code: int | None, signal: int | None, error: str
+    of: Outcome, collect: Callable[[], Left], status: Status, code: int | None, signal: int | None, error: str
 ) -> None:
     found = judge(of, 2, 99.0, 2.5, collect)
     assert (found.status, found.exit_code, found.signal, found.error) == (status, code, signal, error)
@@ -172,7 +173,17 @@ def test_outputs_that_cannot_be_looked_at_are_a_failure_that_says_so() -> None:
     assert "Permission denied" in found.error
 
 
-def cut_short() -> Layer:
+def unusable() -> Left:
+    raise ValueFileError("$GITHUB_ENV: no")
+
+
+def test_values_that_cannot_be_used_are_a_failure_of_a_command_that_ended_well() -> None:
+    found = judge(outcome(code=0), 1, 0.0, None, unusable)
+    assert (found.status, found.exit_code) == (Status.FAILED, 0)
+    assert found.error == "what it hands on cannot be used: $GITHUB_ENV: no"
+
+
+def cut_short() -> Left:
     raise StoppedError
 
 

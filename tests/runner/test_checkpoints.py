@@ -17,6 +17,7 @@ from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingE
 from checkpoint_action.model import AUTO, Action, ArchiveRef, Entry, Layer, Reason, Record, Status, Step
 from checkpoint_action.runner import archives as archives_module
 from checkpoint_action.runner import checkpoints as module
+from checkpoint_action.runner import uploads as uploads_module
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.hashing import ContentDigests
@@ -43,7 +44,7 @@ KEYS = KeyScheme("run1", job_slug("demo", "demo"), "1", "1")
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_APART", 0.0)
+    monkeypatch.setattr(uploads_module, "_APART", 0.0)
 
 
 class Machine:
@@ -77,7 +78,7 @@ class Machine:
             self.archives,
             self.workspace,
             warn=self.warnings.append,
-            kept=lambda steps, _size: self.kept.append(steps),
+            kept=lambda done, _unfinished, _size: self.kept.append(done),
             required=required,
             stop=self.stop,
             restore_seconds=restore_seconds,
@@ -236,11 +237,11 @@ def test_what_finishes_during_an_upload_goes_up_together(one: Machine, other: Ma
 def test_uploads_keep_the_order_of_the_steps(one: Machine, store: MemoryStore) -> None:
     reached = threading.Event()
 
-    def kept(steps: tuple[str, ...], _size: int) -> None:
-        one.kept.append(steps)
+    def kept(done: tuple[str, ...], _unfinished: tuple[str, ...], _size: int) -> None:
+        one.kept.append(done)
         reached.set()
 
-    one.checkpoints._kept = kept
+    one.checkpoints._uploads._kept = kept
     for number in range(4):
         reached.clear()
         one.run(one.step(f"s{number}"))
@@ -251,7 +252,7 @@ def test_uploads_keep_the_order_of_the_steps(one: Machine, store: MemoryStore) -
 
 
 def test_two_uploads_are_never_of_one_second(one: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_APART", 0.4)
+    monkeypatch.setattr(uploads_module, "_APART", 0.4)
     times = []
     real = store.save
 
@@ -260,7 +261,7 @@ def test_two_uploads_are_never_of_one_second(one: Machine, store: MemoryStore, m
         real(key, source)
 
     monkeypatch.setattr(store, "save", save)
-    one.checkpoints._last_upload = time.monotonic()
+    one.checkpoints._uploads._last_upload = time.monotonic()
     one.run(one.step("a"))
     one.run(one.step("b"))
     one.checkpoints.finish(30)
@@ -309,9 +310,13 @@ def test_no_checkpoint_is_an_empty_state_without_a_word(other: Machine) -> None:
     assert other.warnings == []
 
 
-def test_only_done_steps_are_learned(one: Machine, other: Machine, store: MemoryStore) -> None:
-    forge(store, other, {"a": record(one.step("a"), one.root, Status.FAILED)})
-    assert other.checkpoints.learn() == {}
+@pytest.mark.parametrize("status", [Status.FAILED, Status.TIMEOUT, Status.INTERRUPTED, Status.RUNNING])
+def test_how_a_step_ended_elsewhere_is_learned(
+    one: Machine, other: Machine, store: MemoryStore, status: Status
+) -> None:
+    forge(store, other, {"a": record(one.step("a"), one.root, status)})
+    assert other.resume(other.step("a"))[0][0] is Action.RUN
+    assert other.checkpoints.learn()["a"].status is status
 
 
 def forge(store: MemoryStore, machine: Machine, records: dict[str, Any], header: dict[str, object] = NOTHING) -> None:
@@ -511,28 +516,28 @@ def stuck(one: Machine, store: MemoryStore) -> Iterator[Machine]:
     assert store.uploading.wait(30)
     yield one
     store.gate.set()
-    one.checkpoints._worker.join(30)
+    one.checkpoints._uploads._worker.join(30)
 
 
 def test_the_end_waits_no_longer_than_it_may(stuck: Machine) -> None:
     begin = time.monotonic()
     stuck.checkpoints.finish(0.2)
     assert time.monotonic() - begin < 30
-    assert stuck.warnings == ["memory: the last checkpoint was not stored within 0.2 s; its steps run again"]
+    assert stuck.warnings == ["memory: not stored within 0.2 s, so another machine does it again: a"]
 
 
 def test_an_upload_that_fails_after_the_end_says_nothing_more(stuck: Machine, store: MemoryStore) -> None:
     stuck.checkpoints.finish(0)
     store.refuse["save"] = StoreError("memory: 503")
     store.gate.set()
-    stuck.checkpoints._worker.join(30)
+    stuck.checkpoints._uploads._worker.join(30)
     assert len(stuck.warnings) == 1
 
 
 def test_nothing_kept_ends_at_once(one: Machine) -> None:
     one.checkpoints.finish(3600)
-    one.checkpoints._worker.join(30)
-    assert not one.checkpoints._worker.is_alive()
+    one.checkpoints._uploads._worker.join(30)
+    assert not one.checkpoints._uploads._worker.is_alive()
 
 
 def test_nothing_is_left_in_our_folder_but_what_was_fetched(one: Machine, other: Machine) -> None:

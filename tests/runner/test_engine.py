@@ -14,9 +14,9 @@ import pytest
 
 from checkpoint_action.errors import StateWriteError, StoreError
 from checkpoint_action.model import AUTO, Job, Reason, Retry, Status, Step
-from checkpoint_action.runner import checkpoints as checkpoints_module
 from checkpoint_action.runner import durable, events, hashing
 from checkpoint_action.runner import journal as journal_module
+from checkpoint_action.runner import uploads as uploads_module
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.engine import Engine, RunOptions
 from checkpoint_action.runner.globs import Excludes
@@ -24,6 +24,7 @@ from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
 from checkpoint_action.runner.scan import Workspace
+from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.stop import StoppedError, StopRequest
 from tests.runner.jobs import job, step
 from tests.runner.memory_store import MemoryStore
@@ -102,7 +103,7 @@ class World:
             listener=self.told.append,
             write=self._write,
             stop=self.stop,
-            options=RunOptions(forced=forced, jobs=jobs),
+            options=RunOptions(selection=Selection(everything=forced), jobs=jobs),
             checkpoints=self.checkpoints,
             **more,
         )
@@ -517,7 +518,7 @@ class Elsewhere:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
-    monkeypatch.setattr(checkpoints_module, "_APART", 0.0)
+    monkeypatch.setattr(uploads_module, "_APART", 0.0)
     return Elsewhere(tmp_path)
 
 

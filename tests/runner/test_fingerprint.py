@@ -170,6 +170,13 @@ def explain(root: Path, old: dict[str, Any], new: dict[str, Any]) -> tuple[Reaso
     [
         ({"command": "make"}, {"command": "make  -j\n"}, Reason.COMMAND_CHANGED, "make → make -j"),
         ({"command": "x" * 99}, {"command": "y"}, Reason.COMMAND_CHANGED, "x" * 57 + "... → y"),
+        (
+            {"command": "x" * 99 + " one"},
+            {"command": "x" * 99 + " two"},
+            Reason.COMMAND_CHANGED,
+            f"...{'x' * 14} one → ...{'x' * 14} two",
+        ),
+        ({"command": "a\n b"}, {"command": "a  b"}, Reason.COMMAND_CHANGED, "a b → the same with other white space"),
         ({"shell": "bash"}, {"shell": "sh"}, Reason.COMMAND_CHANGED, "shell: bash → sh"),
         ({}, {"env": {"V": ""}}, Reason.ENV_CHANGED, "V: not declared → empty"),
         ({"pass_env": ("V",)}, {"pass_env": ("V",), "env_now": {"V": ""}}, Reason.ENV_CHANGED, "V: unset → empty"),

@@ -19,6 +19,7 @@ from checkpoint_action.runner.statefile import (
     JournalReader,
     Snapshot,
     journal_line,
+    journal_of,
     read_snapshot,
     write_snapshot,
 )
@@ -71,6 +72,21 @@ def replay(data: bytes, base: Snapshot | None = None) -> JournalReader:
 @given(snapshots)
 def test_a_snapshot_is_read_as_it_was_written(snapshot: Snapshot) -> None:
     assert read_snapshot(write_snapshot("demo", snapshot), "file") == snapshot
+
+
+@calm
+@given(snapshots)
+def test_the_journal_made_of_a_snapshots_text_is_that_of_its_records(snapshot: Snapshot) -> None:
+    text = write_snapshot("demo", snapshot)
+    read = read_snapshot(text, "file")
+    lines = [journal_line(snapshot.sequence, one) for one in snapshot.records.values()]
+    assert journal_of(read, text) == journal_line(snapshot.sequence, None, "demo") + b"".join(lines)
+
+
+def test_of_a_snapshot_laid_out_in_another_way_no_journal_is_made() -> None:
+    snapshot = Snapshot(3, {"a": record("a"), "b": record("b")}, "demo")
+    text = write_snapshot("demo", snapshot).replace(b"\n", b"")
+    assert replay(journal_of(snapshot, text)).records == {}
 
 
 def test_every_field_of_a_record_survives_both_files() -> None:
@@ -210,15 +226,15 @@ def distrusted(data: bytes) -> bool:
 
 def test_where_a_start_may_be_lost_with_its_twin_no_older_record_is_trusted() -> None:
     found = replay(spoil(start("a", 1)), OLD)
-    assert found.records["a"].status is Status.INTERRUPTED
-    assert found.records["b"].status is Status.INTERRUPTED
+    assert found.records["a"].status is Status.RUNNING
+    assert found.records["b"].status is Status.RUNNING
     assert "damaged" in found.records["a"].error
 
 
 def test_a_later_line_renews_a_record() -> None:
     found = replay(spoil(start("a", 1)) + finish("a", 2), OLD)
     assert found.records["a"] == record("a", tries=2)
-    assert found.records["b"].status is Status.INTERRUPTED
+    assert found.records["b"].status is Status.RUNNING
 
 
 def test_a_line_end_that_became_another_byte_hides_no_start() -> None:
@@ -244,6 +260,15 @@ def test_both_line_ends_of_a_start_gone_hide_no_start() -> None:
     twins[10] ^= 1
     twins[len(twins) // 2 + 10] ^= 1
     assert distrusted(bytes(twins))
+
+
+def test_both_line_ends_of_a_start_gone_hide_no_start_whose_twin_is_damaged() -> None:
+    done = journal_line(1, record(tries=1))
+    start = bytearray(journal_line(2, record("a", Status.RUNNING)) * 2)
+    start[0] ^= 1
+    start[len(start) // 2 - 1] ^= 1
+    start[-1] ^= 1
+    assert replay(done + bytes(start)).records["a"].status is Status.RUNNING
 
 
 @pytest.mark.parametrize("filler", [b"\0", b"\xff", b"\x17"])

@@ -1,0 +1,116 @@
+"""The verbs that change what is recorded without running anything: ``reset`` and ``accept``."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import StateError, StateWriteError, UsageError
+from checkpoint_action.intent import check_ids, job_of, lock_wait, named_job, state_paths
+from checkpoint_action.jobfile.values import log_name
+from checkpoint_action.report.lines import say
+from checkpoint_action.runner.journal import Journal, forget, load
+from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.runner.progress import ProgressFolders
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Collection, Iterator
+
+    from checkpoint_action.intent import Surroundings
+    from checkpoint_action.runner.journal import StatePaths
+
+__all__ = ["accept", "reset"]
+
+
+def reset(options: argparse.Namespace, around: Surroundings) -> int:
+    """Forget what is recorded: of the steps named, or of all."""
+    name, steps = named_job(options)
+    paths = state_paths(options, name)
+    names = list(dict.fromkeys(options.ids))
+    recorded = _is_recorded(paths)
+    if names:
+        known = [*steps, *load(paths).records] if recorded else steps
+        check_ids("reset", names, known)
+    if not recorded:
+        say(around.out, f"checkpoint-run: job {name}: nothing was recorded")
+        return 0
+    with _locked(paths, options) as lock:
+        if names:
+            _forget_steps(paths, lock, names, around)
+        else:
+            forget(paths)
+    for step in names:
+        say(around.out, f"checkpoint-run: job {name}: what was recorded of '{step}' is forgotten")
+    if not names:
+        say(around.out, f"checkpoint-run: job {name}: what was recorded is forgotten")
+    return 0
+
+
+def _forget_steps(paths: StatePaths, lock: JobLock, names: Collection[str], around: Surroundings) -> None:
+    loaded = load(paths)
+    around.warn(loaded.warnings)
+    journal = Journal(paths, loaded, lock=lock)
+    journal.open()
+    for step in names:  # first, so that no step that is forgotten ever goes on from it
+        ProgressFolders(paths.progress).forget(step)
+    journal.forget(names)
+    journal.close()
+    for step in names:
+        with suppress(OSError):
+            (paths.logs / log_name(step)).unlink()
+
+
+def accept(options: argparse.Namespace, around: Surroundings) -> int:
+    """Take steps as done, as they are now, without running them."""
+    from checkpoint_action.runner.acceptance import accept_steps  # noqa: PLC0415  # only what the verb needs
+
+    job = job_of(options)
+    if not options.ids:
+        raise UsageError("accept takes steps as done without running them; name them: checkpoint-run accept ID")
+    check_ids("accept", options.ids, [step.id for step in job.steps])
+    paths = state_paths(options, job.name)
+    _make_folder(paths)
+    load(paths)  # a state that cannot be used is left alone: not even a lock file is made
+    with _locked(paths, options) as lock:
+        loaded = load(paths)
+        around.warn(loaded.warnings)
+        accepted = accept_steps(job, loaded.records, around.env, options.ids)
+        records = [record for record in accepted.values() if record is not None]
+        if records:
+            journal = Journal(paths, loaded, lock=lock)
+            journal.open()
+            for record in records:
+                journal.finish(record)
+            journal.close()
+        for record in records:
+            ProgressFolders(paths.progress).forget(record.step)
+    for step, taken in accepted.items():
+        done = "is done as it is" if taken is None else "is taken as done, without running it"
+        say(around.out, f"checkpoint-run: job {job.name}: '{step}' {done}")
+    return 0
+
+
+def _make_folder(paths: StatePaths) -> None:
+    try:
+        paths.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateWriteError(f"cannot make the state dir {paths.folder}: {error.strerror}") from None
+
+
+def _is_recorded(paths: StatePaths) -> bool:
+    try:
+        return any(path.exists() for path in (paths.snapshot, paths.journal, paths.index))
+    except OSError as error:
+        raise StateError(f"cannot look into the state dir {paths.folder}: {error.strerror}") from None
+
+
+@contextmanager
+def _locked(paths: StatePaths, options: argparse.Namespace) -> Iterator[JobLock]:
+    """Hold the job's lock; its file goes where nothing is recorded, or nothing is any more."""
+    lock = JobLock(paths.lock)
+    lock.acquire(lock_wait(options))
+    try:
+        yield lock
+    finally:
+        lock.release(remove=not _is_recorded(paths))

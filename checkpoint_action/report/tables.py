@@ -1,0 +1,81 @@
+"""A plan and what is recorded, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from checkpoint_action.model import Status
+from checkpoint_action.report.words import decision_text, duration
+from checkpoint_action.store.codec import record_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from checkpoint_action.model import Decision, Plan, Record
+
+__all__ = ["decision_json", "plan_json", "plan_lines", "status_json", "status_lines"]
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """A plan as lines, one a step."""
+    width = max((len(decision.step) for decision in plan.decisions), default=0)
+    return [
+        f"{decision.step:<{width}}  {decision.action.value:<7}  {decision_text(decision)}"
+        for decision in plan.decisions
+    ]
+
+
+def status_lines(job: str, steps: list[str], records: Mapping[str, Record]) -> list[str]:
+    """The records of a job as lines, one a step.
+
+    :param steps: ids in order; steps that have no record are pending.
+    """
+    if not steps:
+        return [f"job {job}: nothing recorded"]
+    words = {step: _status(records.get(step)) for step in steps}
+    width, beside = max(map(len, steps)), max(11, *map(len, words.values()))
+    lines = [f"job {job}"]
+    for step, word in words.items():
+        record = records.get(step)
+        if record is None:
+            lines.append(f"{step:<{width}}  {word}")
+            continue
+        ended = "" if record.status is Status.RUNNING or not record.tries else duration(record.duration)
+        code = "" if record.exit_code is None else f"exit code {record.exit_code}"
+        code = f"signal {record.signal}" if record.signal is not None else code
+        tries = f"{record.tries} tries" if record.tries > 1 else ""
+        rest = ", ".join(part for part in (ended, code, tries) if part)
+        lines.append(f"{step:<{width}}  {word:<{beside}}  {rest}".rstrip())
+    return lines
+
+
+def _status(record: Record | None) -> str:
+    if record is None:
+        return Status.PENDING.value
+    return f"{record.status.value} (accepted)" if record.accepted else record.status.value
+
+
+def decision_json(decision: Decision) -> dict[str, str]:
+    """A decision as an object."""
+    return {
+        "id": decision.step,
+        "action": decision.action.value,
+        "reason": decision.reason.value,
+        "detail": decision.detail,
+    }
+
+
+def plan_json(plan: Plan) -> str:
+    """``{"job": …, "steps": [{"id", "action", "reason", "detail"}]}``."""
+    return json.dumps({"job": plan.job, "steps": [decision_json(decision) for decision in plan.decisions]})
+
+
+def status_json(job: str, steps: list[str], records: Mapping[str, Record]) -> str:
+    """``{"job": …, "steps": [record, …]}``; a step without a record is ``pending``, an accepted one says so."""
+    rows = [_record(records[step]) if step in records else {"step": step, "status": "pending"} for step in steps]
+    return json.dumps({"job": job, "steps": rows})
+
+
+def _record(record: Record) -> dict[str, Any]:
+    return record_to_json(record) | ({"accepted": True} if record.accepted else {})

@@ -1,0 +1,94 @@
+"""Files that git ignores: a pattern takes them in only where it names them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from checkpoint_action.runner.globs import literal, static_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = ["IgnoredFiles"]
+
+_GIT = ("git", "-c", "safe.directory=*")
+_LIST = (*_GIT, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+
+
+class IgnoredFiles:
+    """What git ignores below a folder, asked for when it is first needed. Without git or a checkout it is nothing.
+
+    :param root: absolute folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: tuple[frozenset[str], tuple[str, ...]] | None = None
+        self._checkout: bool | None = None
+
+    def forget(self) -> None:
+        """Files may have come and gone."""
+        self._known = None
+
+    def without(self, paths: Iterable[str], patterns: Sequence[str], cwd: Path) -> list[str]:
+        """Paths that patterns matched, without those that git ignores and no pattern names.
+
+        A path is named by a pattern without wildcards, and by one that begins with an ignored folder: ``build/**``
+        names what ``build/`` holds.
+
+        :param paths: absolute.
+        :param cwd: absolute folder that the patterns start from.
+        """
+        paths = list(paths)
+        files, folders = self._ignored()
+        if files.isdisjoint(paths) and not any(path.startswith(folders) for path in paths):
+            return paths
+        named = tuple(
+            begin
+            for pattern in patterns
+            if not pattern.startswith("!")
+            and self._is_ignored(begin := os.path.normpath(os.path.join(cwd, _beginning(pattern))), files, folders)
+        )
+        return [path for path in paths if not self._is_ignored(path, files, folders) or _below(path, named)]
+
+    @staticmethod
+    def _is_ignored(path: str, files: frozenset[str], folders: tuple[str, ...]) -> bool:
+        return path in files or path.startswith(folders)
+
+    def _ignored(self) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Absolute paths of the ignored files and folders, and of the folders again with a separator at the end."""
+        if self._known is None:
+            files, folders = [], []
+            for name in self._listed():
+                path = os.path.join(self._root, name.replace("/", os.sep))
+                files.append(path.removesuffix(os.sep))
+                if name.endswith("/"):
+                    folders.append(path)
+            self._known = frozenset(files), tuple(folders)
+        return self._known
+
+    def _listed(self) -> list[str]:
+        if self._checkout is None:  # no process for a folder that is in no checkout
+            self._checkout = any((folder / ".git").exists() for folder in (self._root, *self._root.parents))
+        if not self._checkout:
+            return []
+        try:
+            done = subprocess.run(_LIST, cwd=self._root, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            return []
+        names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+        # Where all of it lies in an ignored folder, whoever works there means it.
+        return [] if "./" in names else names
+
+
+def _beginning(pattern: str) -> str:
+    """The path that a pattern names, or the folder that all it matches lies in."""
+    plain = literal(pattern.replace(os.sep, "/"))
+    return static_prefix(pattern.replace(os.sep, "/")) if plain is None else plain
+
+
+def _below(path: str, named: tuple[str, ...]) -> bool:
+    return any(path == begin or path.startswith(os.path.join(begin, "")) for begin in named)

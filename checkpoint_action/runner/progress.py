@@ -1,0 +1,229 @@
+"""What an unfinished step leaves for its next try to continue from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action.model import Entry, Layer
+from checkpoint_action.runner.globs import literal, matcher, static_prefix
+from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.outputs import expand, locate, name_in
+from checkpoint_action.runner.scan import UNREADABLE, entry_of, walk
+from checkpoint_action.store.folders import sync_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from checkpoint_action.model import Job, Step
+
+__all__ = ["NoDigests", "Progress", "ProgressFolders", "covers", "progress_of", "sync_progress"]
+
+_AT_ONCE = 64
+_SYNCABLE = "r+b" if sys.platform == "win32" else "rb"  # there only a file that may be written can be synced
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What there is of an unfinished step.
+
+    :param workspace: the paths it names in ``partial``, as far as they differ from what was there before it ran.
+    :param folder: what it has put into its own folder.
+    """
+
+    workspace: Layer = Layer()
+    folder: Layer = Layer()
+
+    @property
+    def size(self) -> int:
+        """Bytes in its files."""
+        return sum(entry.size for layer in (self.workspace, self.folder) for entry in layer.entries)
+
+    @property
+    def count(self) -> int:
+        """How many paths it has."""
+        return len(self.workspace.entries) + len(self.workspace.deleted) + len(self.folder.entries)
+
+
+class NoDigests(ContentDigests):
+    """For where it only matters which files there are."""
+
+    def digest(self, path: str, stat: os.stat_result) -> str:  # noqa: ARG002  # the base class's
+        """Not looked at."""
+        return UNREADABLE
+
+
+class ProgressFolders:
+    """The steps' own folders (``$CHECKPOINT_DIR``): there from a step's first try until it is done.
+
+    Made and removed many at a time, as the journal is synced between two steps, and a sync that finds new or vanished
+    names waits several times as long.
+
+    :param path: absolute; the folder that holds them.
+    :param steps: ids of the steps in the order in which they may run.
+    """
+
+    def __init__(self, path: Path, steps: Sequence[str] = ()) -> None:
+        self._path = path
+        self._steps = steps
+        self._positions = {step: number for number, step in enumerate(steps)}
+        self._made: set[str] = set()
+        self._empty: list[str] = []
+        self._lock = threading.Lock()
+
+    def of(self, step: str) -> Path:
+        """A step's folder, whether it is there or not; its name is none that Windows keeps for devices."""
+        return self._path / f"_{step}.progress"
+
+    def make(self, step: str) -> Path:
+        """A step's folder; from whatever thread.
+
+        :raises OSError: it cannot be made.
+        """
+        with self._lock:
+            if step not in self._made:
+                self._remove_empty()
+                begin = self._positions.get(step, 0)
+                for one in (step, *self._steps[begin + 1 : begin + _AT_ONCE]):
+                    if one not in self._made:
+                        self.of(one).mkdir(mode=0o700, parents=True, exist_ok=True)
+                        self._made.add(one)
+        folder = self.of(step)
+        if not folder.is_dir():  # a try before has removed it
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    def forget(self, step: str) -> None:
+        """Remove a step's folder: it is done, or to begin anew."""
+        with self._lock:
+            self._made.discard(step)
+            if _is_empty(self.of(step)):
+                self._empty.append(step)
+                return
+        shutil.rmtree(self.of(step), ignore_errors=True)
+
+    def _remove_empty(self) -> None:
+        for step in self._empty:
+            with suppress(OSError):
+                self.of(step).rmdir()
+        self._empty.clear()
+
+    def clear(self) -> None:
+        """Remove the folders that nothing was put into."""
+        with suppress(OSError):
+            for folder in self._path.iterdir():
+                with suppress(OSError):  # it has something in it
+                    folder.rmdir()
+            self._path.rmdir()
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return next(found, None) is None
+    except OSError:
+        return False
+
+
+def progress_of(step: Step, job: Job, folder: Path, before: Mapping[str, Entry], digests: ContentDigests) -> Progress:
+    """What an unfinished step has left so far.
+
+    :param folder: the step's own.
+    :param before: what the workspace held before it ran, as far as that is known.
+    :raises OSError: a folder does not let us look.
+    :raises StoppedError: the digests were cancelled.
+    """
+    paths, _missing = expand(step.partial, step.cwd)
+    found = (entry_of(path, name_in(job.root, path), digests) for path in paths)
+    now = {entry.path: entry for entry in found if entry is not None and entry.path != "."}
+    changed = tuple(now[path] for path in sorted(now) if before.get(path) != now[path])
+    gone = tuple(
+        sorted(
+            path
+            for path in before
+            if path not in now
+            and _is_gone(locate(job.root, path))
+            and covers(step, job, path, folder=before[path].type == "dir")
+        )
+        if step.partial
+        else ()
+    )
+    known = {path: before[path].content for path in (*(entry.path for entry in changed), *gone) if path in before}
+    return Progress(Layer(changed, gone, known), _folder_layer(folder, digests))
+
+
+def _folder_layer(folder: Path, digests: ContentDigests) -> Layer:
+    entries = (entry_of(os.path.join(folder, name), name, digests) for name in walk(str(folder), ""))
+    return Layer(tuple(sorted((entry for entry in entries if entry is not None), key=lambda entry: entry.path)))
+
+
+def _is_gone(path: str) -> bool:
+    """Whether there is nothing; where we may not look, there may be something."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def covers(step: Step, job: Job, path: str, *, folder: bool) -> bool:
+    """Whether a path of the workspace is among what a step names in ``partial``, there or not.
+
+    :param path: relative to the job's root.
+    :param folder: whether it is, or was, a folder.
+    """
+    place = os.path.normpath(locate(job.root, path))
+    verdict = False
+    for pattern in step.partial:
+        taken = pattern.startswith("!")
+        if verdict is taken and _matches(pattern[1:] if taken else pattern, step.cwd, place, folder=folder):
+            verdict = not taken
+    return verdict
+
+
+def _matches(pattern: str, cwd: Path, place: str, *, folder: bool) -> bool:
+    """Whether a pattern matches a place or a folder above it, as it would if all of them were there."""
+    pattern = pattern.replace(os.sep, "/")
+    plain = literal(pattern)
+    start = os.path.normpath(os.path.join(cwd, static_prefix(pattern) if plain is None else plain))
+    itself = folder or not pattern.endswith("/")
+    if plain is not None and place == start:
+        return itself
+    if not place.startswith(os.path.join(start, "")):
+        return False
+    if plain is not None:
+        return True
+    prefix = static_prefix(pattern)
+    rule = matcher(pattern[len(prefix) + 1 :] if prefix else pattern)
+    parts = place[len(os.path.join(start, "")) :].split(os.sep)
+    above = ("/".join(parts[:number]) for number in range(1, len(parts)))
+    return any(rule.match(name) for name in above) or (itself and rule.match("/".join(parts)) is not None)
+
+
+def sync_progress(progress: Progress, root: Path, folder: Path) -> None:
+    """Have all of it on the disk.
+
+    :raises OSError: a file cannot be synced; one that is gone meanwhile is no fault.
+    """
+    for base, layer in ((root, progress.workspace), (folder, progress.folder)):
+        above = {os.path.dirname(locate(base, entry.path)) for entry in layer.entries}
+        for path in _files(layer.entries):
+            with suppress(FileNotFoundError), open(locate(base, path), _SYNCABLE) as file:
+                os.fsync(file.fileno())
+        for name in above:
+            sync_folder(Path(name))
+    if progress.folder.entries:  # it may be new itself
+        sync_folder(folder.parent)
+        sync_folder(folder.parent.parent)
+
+
+def _files(entries: Iterable[Entry]) -> list[str]:
+    return [entry.path for entry in entries if entry.type == "file"]

@@ -1,0 +1,112 @@
+"""What a person asks of a run beyond "what is left", and what it then must not start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from checkpoint_action.model import Action, Decision, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checkpoint_action.model import Job, Step
+
+__all__ = ["Held", "Selection"]
+
+
+_MOST = 10  # steps that are named in one line
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which steps run whatever is recorded of them, and whether any other may.
+
+    :param everything: all of them do.
+    :param forced: ids of steps that do.
+    :param selected: the same; these may be all that runs.
+    :param only: whether none but the selected may run.
+    """
+
+    everything: bool = False
+    forced: frozenset[str] = frozenset()
+    selected: frozenset[str] = frozenset()
+    only: bool = False
+
+    def reason(self, step: str) -> Reason | None:
+        """Why a step runs whatever is recorded of it; ``None`` where that is what counts."""
+        if step in self.selected:
+            return Reason.SELECTED
+        return Reason.FORCED if self.everything or step in self.forced else None
+
+    def leaves_out(self, step: str) -> bool:
+        """Whether a step must not run: what is left of it can only be skipped or restored."""
+        return self.only and step not in self.selected
+
+    def scope(self, job: Job) -> tuple[Step, ...]:
+        """The steps that are looked at, in order: all, or the selected and what these need, directly or not."""
+        if not self.only:
+            return job.steps
+        wanted = set(self.selected)
+        for step in reversed(job.steps):  # a need is always an earlier step
+            if step.id in wanted:
+                wanted.update(step.needs)
+        return tuple(step for step in job.steps if step.id in wanted)
+
+
+class Held:
+    """The steps that are not done and must not be started: a person has to say so, or to decide first.
+
+    They are those that were running when a run died and say ``on-crash: stop``, those that ``--only`` leaves out and
+    that would have to run, and all that need one of them.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._causes: dict[str, tuple[Decision, ...]] = {}
+
+    def __contains__(self, step: str) -> bool:
+        return step in self._causes
+
+    def forget(self, step: str) -> None:
+        """There is something new on record of a step."""
+        self._causes.pop(step, None)
+
+    def judge(self, step: Step, decision: Decision, *, assumed: bool = False) -> Decision:
+        """What becomes of a decision: the same, or :attr:`Action.STOP`.
+
+        :param assumed: whether the step may turn out not to run, once what it needs is settled.
+        """
+        held = [need for need in step.needs if need in self._causes]
+        causes = list(dict.fromkeys(cause for need in held for cause in self._causes[need]))
+        left_out = self._selection.leaves_out(step.id)
+        if decision.action is Action.STOP or (left_out and decision.action is Action.RUN and not (held and assumed)):
+            causes.append(decision)
+            if left_out:
+                detail = f"{decision.detail}; --only leaves it out" if decision.detail else "--only leaves it out"
+                decision = replace(decision, action=Action.STOP, detail=detail)
+        elif held and self._selection.only and not left_out:
+            decision = Decision(step.id, Action.STOP, Reason.SELECTED, _what_to_add(causes))
+        elif held:
+            text = f"it needs '{held[0]}', which is held back"
+            decision = Decision(step.id, Action.STOP, Reason.NEEDS_CHANGED, text)
+        else:
+            self._causes.pop(step.id, None)
+            return decision
+        self._causes[step.id] = tuple(causes)
+        return decision
+
+
+def _what_to_add(causes: Sequence[Decision]) -> str:
+    first, *others = causes
+    why = f"{first.reason.value}: {first.detail}" if first.detail else first.reason.value
+    text = f"it needs '{first.step}', which would have to run ({why})"
+    if len(causes) > _MOST:
+        return f"{text}, as would {len(others)} more; add them to --only (plan names each), or use --from {first.step}"
+    also = f", as would {_listed([cause.step for cause in others])}" if others else ""
+    return f"{text}{also}; add {_listed([cause.step for cause in causes])} to --only"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -1,0 +1,101 @@
+"""The verbs that only look: ``plan``, ``status`` and ``logs``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import UsageError
+from checkpoint_action.intent import job_of, named_job, selection_of, state_paths
+from checkpoint_action.jobfile.values import log_name, nearest
+from checkpoint_action.model import Status
+from checkpoint_action.report.lines import say
+from checkpoint_action.runner.journal import load
+from checkpoint_action.runner.lock import JobLock
+
+if TYPE_CHECKING:
+    import argparse
+
+    from checkpoint_action.intent import Surroundings
+    from checkpoint_action.model import Record
+
+__all__ = ["logs", "plan", "status"]
+
+
+def plan(options: argparse.Namespace, around: Surroundings) -> int:
+    """Say what a run would do, and why."""
+    from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.plan import plan_job  # noqa: PLC0415
+
+    job = job_of(options)
+    selection = selection_of(options, job)
+    paths = state_paths(options, job.name)
+    loaded = load(paths)
+    around.warn(loaded.warnings)
+    if JobLock(paths.lock).held():
+        around.warn(["a run of this job is going on; this is how things stand in the middle of it"])
+    digests = None
+    if options.verify == "stat":
+        from checkpoint_action.runner.digest_index import read_index  # noqa: PLC0415  # only where it is asked for
+        from checkpoint_action.runner.hashing import ContentDigests  # noqa: PLC0415
+
+        digests = ContentDigests(known=read_index(paths.index))
+    planned = plan_job(job, loaded.records, around.env, selection=selection, digests=digests)
+    for line in [plan_json(planned)] if options.json else plan_lines(planned):
+        say(around.out, line)
+    return 0
+
+
+def status(options: argparse.Namespace, around: Surroundings) -> int:
+    """Show what is recorded of each step."""
+    from checkpoint_action.report.tables import status_json, status_lines  # noqa: PLC0415  # only what the verb needs
+
+    name, steps = named_job(options)
+    paths = state_paths(options, name)
+    loaded = load(paths)
+    around.warn(loaded.warnings)
+    steps += [step for step in loaded.records if step not in steps]
+    records = loaded.records
+    if not JobLock(paths.lock).held():
+        records = {step: _after_death(record) for step, record in records.items()}
+    lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records)
+    for line in lines:
+        say(around.out, line)
+    return 0
+
+
+def _after_death(record: Record) -> Record:
+    """A record as it reads when no run is on: what still says that it runs was cut off."""
+    if record.status is not Status.RUNNING:
+        return record
+    return replace(record, status=Status.INTERRUPTED, error=record.error or "the run ended without a word")
+
+
+def logs(options: argparse.Namespace, _around: Surroundings) -> int:
+    """Print the output of a step's last try."""
+    from checkpoint_action.report.follow import follow_log  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415
+
+    name, steps = named_job(options)
+    paths = state_paths(options, name)
+    records = load(paths).records
+    record = records.get(options.id)
+    if record is None:
+        raise UsageError(f"nothing is recorded of a step '{options.id}'{nearest(options.id, [*steps, *records])}")
+    if not record.log:
+        why = "it was accepted and not run" if record.accepted else "it ran with --no-logs"
+        raise UsageError(f"step '{options.id}' has no log; {why}")
+
+    def running() -> bool:
+        now = load(paths).records.get(options.id)
+        return options.follow and now is not None and now.status is Status.RUNNING and JobLock(paths.lock).held()
+
+    path = Path(record.log)
+    if not path.exists():  # it was named from another folder
+        path = paths.logs / log_name(options.id)
+    try:
+        follow_log(path, StepOutput(1, shared=False).write, running)
+    except OSError as error:
+        raise UsageError(f"cannot read the log {record.log}: {error.strerror}") from None
+    return 0

@@ -1,0 +1,116 @@
+"""Files that git ignores count as inputs only where a pattern names them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console import Console, lines_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Console:
+    """A checkout with tracked, untracked and ignored files."""
+    git(tmp_path, "init")
+    (tmp_path / ".gitignore").write_text("build/\n*.log\n!kept.log\n")
+    for name in ("src/tracked.c", "src/new.c", "src/x.log", "src/kept.log", "build/deep/a.o", "tracked.log"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    git(tmp_path, "add", ".gitignore", "src/tracked.c")
+    git(tmp_path, "add", "--force", "tracked.log")
+    return Console(tmp_path)
+
+
+def counted(console: Console, inputs: str, folder: str = ".") -> set[str]:
+    """What counts as input of a step that has run."""
+    text = f"job: job\nsteps:\n- {{id: a, run: 'true', working-directory: {folder}, inputs: {inputs}}}\n"
+    (console.folder / "job.yml").write_text(text)
+    assert console.run("-f", "job.yml", "--force").returncode == 0
+    parts = console.state("job")["a"]["parts"]
+    return {
+        name.removeprefix("input ") for name, value in parts.items() if name.startswith("input ") and value != "missing"
+    }
+
+
+@pytest.mark.parametrize(
+    ("inputs", "found"),
+    [
+        ('["src/**"]', {"src/tracked.c", "src/new.c", "src/kept.log"}),
+        ("[src]", {"src/tracked.c", "src/new.c", "src/kept.log"}),
+        ('["src/**", src/x.log]', {"src/tracked.c", "src/new.c", "src/kept.log", "src/x.log"}),
+        ("[src/x.log]", {"src/x.log"}),
+        ("[./src/x.log]", {"src/x.log"}),
+        ("[build/deep/a.o]", {"build/deep/a.o"}),
+        ('["build/**"]', {"build/deep/a.o"}),
+        ('["build/deep/*.o"]', {"build/deep/a.o"}),
+        ("[build]", {"build/deep/a.o"}),
+        ("[build/]", {"build/deep/a.o"}),
+        ('["*.log"]', {"tracked.log"}),
+        ('["**/*.o"]', set()),
+        ('["**/*.o", "!build"]', set()),
+        ('["src/**", "!src/new.c"]', {"src/tracked.c", "src/kept.log"}),
+    ],
+)
+def test_which_files_count(console: Console, inputs: str, found: set[str]) -> None:
+    assert counted(console, inputs) == found
+
+
+def test_in_a_folder_of_the_checkout_the_same_holds(console: Console) -> None:
+    assert counted(console, '["*"]', folder="src") == {"src/tracked.c", "src/new.c", "src/kept.log"}
+
+
+def test_without_a_checkout_all_files_count(console: Console) -> None:
+    shutil.rmtree(console.folder / ".git")
+    assert counted(console, '["src/**"]') == {"src/tracked.c", "src/new.c", "src/kept.log", "src/x.log"}
+
+
+def test_whoever_works_in_an_ignored_folder_means_it(console: Console) -> None:
+    inner = Console(console.folder / "build")
+    assert counted(inner, '["deep/**"]') == {"deep/a.o"}
+    inner = Console(console.folder / "build" / "deep")
+    assert counted(inner, '["*.o"]') == {"a.o"}
+
+
+def test_a_changed_ignored_file_runs_nothing_and_a_no_longer_ignored_one_does(console: Console) -> None:
+    counted(console, '["src/**"]')
+    (console.folder / "src" / "x.log").write_text("changed")
+    assert lines_of(console.run("-f", "job.yml", "--json").stdout)[-1]["skipped"] == ["a"]
+    (console.folder / ".gitignore").write_text("build/\n")
+    (row,) = json.loads(console.run("plan", "-f", "job.yml", "--json").stdout)["steps"]
+    assert (row["reason"], row["detail"].split(":")[0]) == ("inputs-changed", "src/x.log")
+
+
+def test_a_step_that_changes_what_is_ignored_is_seen_by_the_next(console: Console) -> None:
+    (console.folder / "job.yml").write_text(
+        "job: job\nsteps:\n- {id: a, run: 'echo > .gitignore'}\n- {id: b, inputs: ['src/*'], run: 'true'}\n"
+    )
+    assert console.run("-f", "job.yml").returncode == 0
+    assert "input src/x.log" in console.state("job")["b"]["parts"]
+
+
+def test_a_step_that_writes_ignored_files_among_its_inputs_is_skipped_next_time(console: Console) -> None:
+    (console.folder / "job.yml").write_text(
+        "job: job\nsteps:\n- {id: a, inputs: ['**'], run: 'date +%N >> build/out; date +%N >> out.log'}\n"
+    )
+    assert console.run("-f", "job.yml").returncode == 0
+    assert lines_of(console.run("-f", "job.yml", "--json").stdout)[-1]["skipped"] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["a b.log", "ü.log", "new\nline.log", '"quoted".log', "-dash.log"])
+def test_odd_names_are_known_as_ignored(console: Console, name: str) -> None:
+    (console.folder / "src" / name).write_text("x")
+    assert counted(console, '["src/*"]') == {"src/tracked.c", "src/new.c", "src/kept.log"}
