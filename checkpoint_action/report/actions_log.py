@@ -34,6 +34,7 @@ class ActionsLog:
     def __init__(self, *, block_commands: bool = False) -> None:
         self._block = block_commands
         self._token = ""
+        self._open = False
         self._lock = threading.Lock()
         self._job: Job | None = None
         self.done_here: frozenset[str] = frozenset()
@@ -65,6 +66,7 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepStarted) -> None:
+        self._open = True
         core.start_group(f"{self._name(event.position)}: runs ({decision_text(event.decision)})")
         for line in event.command.rstrip("\n").split("\n"):
             core.info(f"\x1b[36;1m{line}\x1b[0m")
@@ -77,8 +79,7 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepEnded) -> None:
-        self._resume()
-        core.end_group()
+        self._end_group()
         text = f"{self._name(event.position)}: {ended_text(event.record)}"
         if event.record.status in (Status.FAILED, Status.TIMEOUT):
             core.error(text, title=f"step {event.record.step}")
@@ -114,9 +115,16 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.RunEnded) -> None:
+        self._end_group()  # of a step that was stopped before it began
         core.info(f"job {event.job}: {totals(event)}")
         if event.failed or event.stopped:
             core.info('what is done is kept: "Re-run failed jobs" goes on from here')
+
+    def _end_group(self) -> None:
+        self._resume()
+        if self._open:
+            core.end_group()
+        self._open = False
 
     def _resume(self) -> bool:
         """Let the runner heed commands again; whether it did not."""

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import Entry, Layer
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
 from checkpoint_action.runner.hashing import ContentDigests
-from checkpoint_action.runner.outputs import expand, locate, name_in
-from checkpoint_action.runner.scan import UNREADABLE, entry_of, walk
+from checkpoint_action.runner.outputs import expand, locate, names_in
+from checkpoint_action.runner.scan import UNREADABLE, entries_of, walk
 from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from checkpoint_action.model import Job, Step
+    from checkpoint_action.runner.reading import ReadingThreads
 
 __all__ = ["NoDigests", "Progress", "ProgressFolders", "covers", "progress_of", "sync_progress"]
 
@@ -55,6 +56,10 @@ class NoDigests(ContentDigests):
     """For where it only matters which files there are."""
 
     def digest(self, path: str, stat: os.stat_result) -> str:  # noqa: ARG002  # the base class's
+        """Not looked at."""
+        return UNREADABLE
+
+    def begin(self, path: str, stat: os.stat_result, threads: ReadingThreads) -> str:  # noqa: ARG002
         """Not looked at."""
         return UNREADABLE
 
@@ -95,6 +100,8 @@ class ProgressFolders:
                         self.of(one).mkdir(mode=0o700, parents=True, exist_ok=True)
                         self._made.add(one)
         folder = self.of(step)
+        if folder.is_symlink():
+            folder.unlink()
         if not folder.is_dir():  # a try before has removed it
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
@@ -103,6 +110,8 @@ class ProgressFolders:
         """Remove a step's folder: it is done, or to begin anew."""
         with self._lock:
             self._made.discard(step)
+            if self.of(step).is_symlink():
+                self.of(step).unlink()
             if _is_empty(self.of(step)):
                 self._empty.append(step)
                 return
@@ -140,8 +149,7 @@ def progress_of(step: Step, job: Job, folder: Path, before: Mapping[str, Entry],
     :raises StoppedError: the digests were cancelled.
     """
     paths, _missing = expand(step.partial, step.cwd)
-    found = (entry_of(path, name_in(job.root, path), digests) for path in paths)
-    now = {entry.path: entry for entry in found if entry is not None and entry.path != "."}
+    now = {entry.path: entry for entry in _entries(names_in(job.root, paths), digests) if entry.path != "."}
     changed = tuple(now[path] for path in sorted(now) if before.get(path) != now[path])
     gone = tuple(
         sorted(
@@ -159,8 +167,19 @@ def progress_of(step: Step, job: Job, folder: Path, before: Mapping[str, Entry],
 
 
 def _folder_layer(folder: Path, digests: ContentDigests) -> Layer:
-    entries = (entry_of(os.path.join(folder, name), name, digests) for name in walk(str(folder), ""))
-    return Layer(tuple(sorted((entry for entry in entries if entry is not None), key=lambda entry: entry.path)))
+    if folder.is_symlink():  # the step has put it there: what it leads to is no folder of ours
+        return Layer()
+    places = ((os.path.join(folder, name), name) for name in walk(str(folder), ""))
+    return Layer(tuple(sorted(_entries(places, digests), key=lambda entry: entry.path)))
+
+
+def _entries(places: Iterable[tuple[str, str]], digests: ContentDigests) -> Iterator[Entry]:
+    with closing(entries_of(places, digests)) as found:
+        for _name, entry in found:
+            if isinstance(entry, OSError):
+                raise entry
+            if entry is not None:
+                yield entry
 
 
 def _is_gone(path: str) -> bool:

@@ -115,6 +115,7 @@ def test_rerun_on_a_fresh_machine_skips_what_is_done_and_puts_its_files_back(
     assert first.returncode != 0, first.log
     assert outputs(first) == {
         "result": "failure", "ran": ["make", "refine", "ship"], "skipped": [], "restored": [], "failed": ["ship"],
+        "outputs": {},
     }  # fmt: skip
 
     (keep / "allow").touch()
@@ -122,6 +123,7 @@ def test_rerun_on_a_fresh_machine_skips_what_is_done_and_puts_its_files_back(
     assert second.returncode == 0, second.log
     assert outputs(second) == {
         "result": "success", "ran": ["ship"], "skipped": [], "restored": ["make", "refine"], "failed": [],
+        "outputs": {},
     }  # fmt: skip
     assert [times(keep, step) for step in ("make", "refine", "ship")] == [1, 1, 2]
 
@@ -250,3 +252,47 @@ def test_make_finds_what_was_restored_up_to_date(act: Act, keep: Path) -> None:
     assert second.returncode == 0, second.log
     assert outputs(second)["restored"] == ["build"]
     assert (keep / "built").read_text() == "built\n", "make built again though everything was restored"
+
+
+PROGRESS = """
+on: push
+jobs:
+  build:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - id: job
+        continue-on-error: true
+        uses: agenticaotearoa/checkpoint-run@v1
+        with:
+          steps: |
+            - id: one
+              run: |
+                echo ran >> "$KEEP/one.ran"
+                echo "NAME=value" >> "$GITHUB_ENV"
+                echo "version=1.2" >> "$GITHUB_OUTPUT"
+            - id: build
+              partial: [build/]
+              run: |
+                mkdir -p build
+                echo $NAME >> build/part
+                echo "$STEPS_ONE_OUTPUTS_VERSION" >> "$CHECKPOINT_DIR/part"
+                cat build/part "$CHECKPOINT_DIR/part" > "$KEEP/parts"
+                test -e "$KEEP/allow"
+      - run: echo "$NAME ${{ fromJSON(steps.job.outputs.outputs).one.version }}" >> "$KEEP/seen"
+      - if: always()
+        run: exit "${{ steps.job.outcome == 'success' && '0' || '7' }}"
+"""
+
+
+def test_progress_and_values_reach_the_next_machine_and_the_rest_of_the_workflow(act: Act, keep: Path) -> None:
+    env = {"KEEP": str(keep)}
+    first = act.run(PROGRESS, files=FILES, env=env)
+    assert first.returncode != 0, first.log
+    (keep / "allow").touch()
+    second = act.run(PROGRESS, files=FILES, env=env, attempt=2)
+    assert second.returncode == 0, second.log
+    assert times(keep, "one") == 1
+    assert (keep / "parts").read_text().split() == ["value", "value", "1.2", "1.2"]
+    assert (keep / "seen").read_text() == "value 1.2\nvalue 1.2\n"
+    assert outputs(second)["outputs"] == {"one": {"version": "1.2"}}

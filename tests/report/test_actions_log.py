@@ -85,3 +85,28 @@ def test_nothing_is_fenced_by_default(told: Callable[..., list[str]]) -> None:
 
 def test_what_reached_the_store_is_told_with_its_size(told: Callable[..., list[str]]) -> None:
     assert told(events.StepsKept(("a", "b"), "Actions cache", 2048)) == ["kept in the Actions cache: a, b (2.0 KiB)"]
+
+
+def test_a_step_that_is_stopped_before_it_begins_leaves_no_group_open(told: Callable[..., list[str]]) -> None:
+    stopped = events.RunEnded("j", 130, (), (), (), (), ("a",), 2, 1.0, 0.0)
+    for block in (False, True):
+        lines = told(START, stopped, block=block)
+        assert lines.index("::endgroup::") < lines.index("job j: 1 left in 1.0 s")
+    assert "::endgroup::" not in told(stopped)
+
+
+def test_a_step_whose_files_have_gone_on_this_machine_says_what_was_missed(capfd: pytest.CaptureFixture[str]) -> None:
+    restored = events.StepRestored(0, Decision("a", Action.RESTORE, Reason.RESTORED, "dist"), record(Status.DONE), 0.5)
+    for here, ending in ((frozenset({"a"}), " (it was done here, but not all is as it was: dist)"), (frozenset(), "")):
+        log = ActionsLog()
+        log.done_here = here
+        log(events.RunStarted(JOB))
+        log(restored)
+        assert capfd.readouterr().out == f"[1/1] a: restored in 0.5 s, saves 2.0 s{ending}\n"
+
+
+def test_a_step_that_must_not_run_twice_says_what_a_workflow_can_do(told: Callable[..., list[str]]) -> None:
+    held = Decision("a", Action.STOP, Reason.INTERRUPTED_BEFORE, "'checkpoint-run accept a' takes it as done")
+    [line] = told(events.StepHeld(0, held, True))
+    assert line.startswith("::error title=step a::[1/1] a: not run: the machine was lost while it ran")
+    assert "accept" not in line

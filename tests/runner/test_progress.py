@@ -309,3 +309,21 @@ def test_only_folders_with_something_in_them_outlive_the_run(tmp_path: Path) -> 
     (folders.make("b") / "x").touch()
     folders.clear()
     assert [path.name for path in (tmp_path / "progress").iterdir()] == ["_b.progress"]
+
+
+def test_a_link_in_the_place_of_the_folder_is_neither_followed_nor_kept(world: World, tmp_path: Path) -> None:
+    """Case: a step puts a link to its home folder there; what that holds goes nowhere."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/secret").write_text("secret")
+    folders = ProgressFolders(tmp_path / "progress", ["a"])
+    folders.make("a").rmdir()
+    folders.of("a").symlink_to(tmp_path / "home")
+    world.folder = folders.of("a")
+    assert world.progress().folder == Layer()
+    assert list(folders.make("a").iterdir()) == []
+    folders.of("a").rmdir()
+    folders.of("a").symlink_to(tmp_path / "home")
+    folders.forget("a")
+    folders.clear()
+    assert not (tmp_path / "progress").exists()
+    assert (tmp_path / "home/secret").exists()

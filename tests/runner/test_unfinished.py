@@ -162,6 +162,23 @@ def test_it_grows_from_machine_to_machine(one: Machine, other: Machine, store: M
     assert not (third.root / "stale").exists()
 
 
+def test_a_try_that_removes_its_progress_leaves_none(
+    one: Machine, other: Machine, store: MemoryStore, tmp_path: Path
+) -> None:
+    one.begin()
+    one.work()
+    one.end()
+    other.begin()
+    shutil.rmtree(other.root / "build")
+    (other.own / "part").unlink()
+    other.end()
+    third = Machine(tmp_path / "third", store)
+    assert third.begin() == 0
+    assert not (third.root / "stale").exists(), "that it had removed this is still so"
+    assert not (third.root / "build").exists()
+    assert list(third.own.iterdir()) == []
+
+
 def test_it_grows_on_a_machine_whose_workspace_stays(one: Machine, store: MemoryStore, tmp_path: Path) -> None:
     """Case: what the first try left lies there already when the second begins, and is no less its progress for it."""
     one.begin()
@@ -422,9 +439,10 @@ def test_a_save_that_the_store_refuses_is_an_error_only_where_the_store_is_requi
 
 
 def test_a_save_after_a_stop_request_puts_nothing_into_the_queue(one: Machine, store: MemoryStore) -> None:
-    """Else it might come after how the step has ended."""
+    """Else it might come after how the step has ended; a folder alone is not even to be read."""
     one.begin()
-    one.work()
+    (one.root / "build").mkdir()
+    (one.root / "stale").unlink()
     one.stop.request(2)
     assert one.save() == "but not in the store: the run is being stopped"
     one.checkpoints.finish(PATIENCE)

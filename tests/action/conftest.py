@@ -1,0 +1,74 @@
+"""Fixtures for tests of the action as the runner starts it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runtime import bootstrap
+from tests.action.archives import Held
+from tests.action.machine import Workflow
+from tests.action.manifest import ROOT
+from tests.actions_service.server import ActionsService
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tool cache with the packages of this environment in the place of those that the action would install."""
+    folder = tmp_path_factory.mktemp("tools")
+    name = bootstrap.folder_name((ROOT / "runtime" / "requirements.txt").read_bytes())
+    packages = folder / "checkpoint-run" / name
+    for package in ("pyyaml", "urllib3", "psutil", "backports.zstd"):
+        try:
+            found = distribution(package)
+        except PackageNotFoundError:  # not needed with this Python
+            continue
+        for file in found.files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(Path(str(found.locate_file(file))), packages / file)
+    bootstrap.write_inventory(packages)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the action that does not wait between two uploads: the service here tells which is the newer."""
+    folder = tmp_path_factory.mktemp("action") / "checkpoint-run"
+    for name in ("checkpoint_action", "runtime"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    uploads = folder / "checkpoint_action" / "runner" / "uploads.py"
+    text, count = re.subn(r"^_APART = .*$", "_APART = 0.0", uploads.read_text("utf-8"), flags=re.MULTILINE)
+    assert count == 1
+    uploads.write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def service() -> Iterator[ActionsService]:
+    with ActionsService.running() as service:
+        yield service
+
+
+@pytest.fixture
+def workflow(tmp_path: Path, service: ActionsService, tools: Path, hurried: Path) -> Iterator[Workflow]:
+    """A workflow run whose machines are ended with the test."""
+    if sys.platform == "win32":
+        pytest.skip("the runner's signals and the commands of bash")
+    workflow = Workflow(tmp_path / "workflow", service, tools, hurried)
+    yield workflow
+    workflow.end()
+
+
+@pytest.fixture
+def held(service: ActionsService, tmp_path: Path) -> Held:
+    return Held(service, tmp_path / "held")
