@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from checkpoint_action.toolkit.errors import HttpStatusError, NetworkError, RateLimitedError
+from checkpoint_action.toolkit.errors import HttpStatusError, NetworkError, QuotaError, RateLimitedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from checkpoint_action.toolkit.exchange import Call
 
-__all__ = ["json_object", "lower", "network_error", "one_line", "retry_after", "status_error"]
+__all__ = ["content_md5", "json_object", "lower", "network_error", "one_line", "retry_after", "status_error"]
+
+_QUOTA_WORDS = "insufficient usage"  # what the official clients look for
 
 
 def status_error(call: Call, status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> HttpStatusError:
@@ -29,8 +33,16 @@ def status_error(call: Call, status: int, headers: Mapping[str, str], body: byte
     for detail in (code, one_line(said)):
         if detail:
             message += f", {detail}"
-    kind = RateLimitedError if status == 429 else HttpStatusError
+    used_up = headers.get("x-ratelimit-remaining", "").strip() == "0"
+    kind = HttpStatusError
+    if _QUOTA_WORDS in str(said):
+        kind = QuotaError
+    elif status == 429 or (status == 403 and (used_up or "retry-after" in headers)):
+        kind = RateLimitedError
     wait = retry_after(headers.get("retry-after", ""), now=now)
+    reset = headers.get("x-ratelimit-reset", "").strip()
+    if wait is None and used_up and reset.isdecimal():
+        wait = max(0.0, float(reset) - now)
     return kind(message, status=status, body=text, code=code, retry_after=wait)
 
 
@@ -64,6 +76,14 @@ def network_error(call: Call, error: Exception) -> NetworkError:
         words, reason, permanent = "not a usable address", "", True
     detail = one_line(reason)
     return NetworkError(f"{call.place}: {words}" + (f" ({detail})" if detail else ""), permanent=permanent)
+
+
+def content_md5(pieces: Iterable[bytes]) -> str:
+    """The ``Content-MD5`` header that belongs to a body: guards against accidents, not against malice."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return base64.b64encode(digest.digest()).decode()
 
 
 def json_object(body: bytes) -> dict[str, object] | None:

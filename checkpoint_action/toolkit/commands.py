@@ -94,7 +94,7 @@ def debug(message: str) -> None:
 
 
 def notice(
-    message: str,
+    message: str | BaseException,
     *,
     title: str | None = None,
     file: str | None = None,
@@ -105,13 +105,14 @@ def notice(
 ) -> None:
     """Make a notice annotation. The runner keeps 10 of each kind a step, and 4096 characters of each.
 
+    :param message: an exception is told as ``Error: <its text>``.
     :param file: path in the repository, with lines and columns from 1.
     """
-    issue_command("notice", message, _place(title, file, start_line, end_line, start_column, end_column))
+    issue_command("notice", _said(message), _place(title, file, start_line, end_line, start_column, end_column))
 
 
 def warning(
-    message: str,
+    message: str | BaseException,
     *,
     title: str | None = None,
     file: str | None = None,
@@ -121,11 +122,11 @@ def warning(
     end_column: int | None = None,
 ) -> None:
     """Make a warning annotation; as :func:`notice`."""
-    issue_command("warning", message, _place(title, file, start_line, end_line, start_column, end_column))
+    issue_command("warning", _said(message), _place(title, file, start_line, end_line, start_column, end_column))
 
 
 def error(
-    message: str,
+    message: str | BaseException,
     *,
     title: str | None = None,
     file: str | None = None,
@@ -135,7 +136,11 @@ def error(
     end_column: int | None = None,
 ) -> None:
     """Make an error annotation; as :func:`notice`. The step's result stays as it is."""
-    issue_command("error", message, _place(title, file, start_line, end_line, start_column, end_column))
+    issue_command("error", _said(message), _place(title, file, start_line, end_line, start_column, end_column))
+
+
+def _said(message: str | BaseException) -> str:
+    return message if isinstance(message, str) else f"Error: {message}"
 
 
 def _place(*values: object) -> dict[str, object]:

@@ -199,7 +199,7 @@ def is_debug(*, env: Mapping[str, str] | None = None) -> bool:
 
 def set_failed(message: str | BaseException) -> int:
     """Say why the step fails and give the exit code that the process has to end with."""
-    error(str(message))
+    error(message)
     return 1
 
 

@@ -9,11 +9,13 @@ __all__ = [
     "CommandFileError",
     "DeadlineError",
     "DeniedError",
+    "DigestError",
     "HttpStatusError",
     "InputError",
     "MissingEntryError",
     "NetworkError",
     "ProtocolError",
+    "QuotaError",
     "RateLimitedError",
     "ReservedError",
     "ToolkitError",
@@ -62,6 +64,7 @@ class HttpStatusError(ToolkitError):
     :param body: the start of the answer's text.
     :param code: the service's own word for it (Twirp ``code``, v1 ``typeKey``, Azure ``x-ms-error-code``), or empty.
     :param retry_after: seconds that the server asked to wait, where it said so.
+    :ivar repeated: whether an earlier try of the same call got no clear answer, so that it may have been carried out.
     """
 
     def __init__(
@@ -72,14 +75,23 @@ class HttpStatusError(ToolkitError):
         self.body = body
         self.code = code
         self.retry_after = retry_after
+        self.repeated = False
 
 
 class RateLimitedError(HttpStatusError):
-    """Status 429: too many calls."""
+    """Too many calls: status 429, or 403 with a word about when to come back (as GitHub's REST interface answers)."""
+
+
+class QuotaError(HttpStatusError):
+    """The account's storage is used up ("insufficient usage"): nothing new is taken, and trying again does not help."""
 
 
 class ProtocolError(ToolkitError):
     """The server's answer is not what the protocol says: no JSON, a field missing, a length that does not fit."""
+
+
+class DigestError(ProtocolError):
+    """The content that came is not the content that was stored."""
 
 
 class DeniedError(ToolkitError):
@@ -87,8 +99,15 @@ class DeniedError(ToolkitError):
 
 
 class ReservedError(ToolkitError):
-    """The key is taken, by a finished entry or by an upload that has not ended. Another key is needed."""
+    """The key is taken, by a finished entry or by an upload that has not ended. Another key is needed.
+
+    :param repeated: an earlier try of the same reservation got no clear answer, and may itself have taken the key.
+    """
+
+    def __init__(self, message: str, *, repeated: bool = False) -> None:
+        super().__init__(message)
+        self.repeated = repeated
 
 
 class MissingEntryError(ToolkitError):
-    """An entry that was there is gone (evicted, or deleted)."""
+    """What was asked for is not there: it never was, or it is gone (evicted, expired, deleted)."""

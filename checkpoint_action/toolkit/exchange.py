@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from checkpoint_action.toolkit.errors import NetworkError, ToolkitError
+from checkpoint_action.toolkit.errors import HttpStatusError, NetworkError, QuotaError, RateLimitedError, ToolkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["CHUNK", "Call", "FileSlice", "Limits", "Response", "Retries", "Stream"]
+__all__ = ["CHUNK", "Call", "FileSlice", "Limits", "Response", "Retries", "Stream", "patient"]
 
 CHUNK = 256 * 1024
 """Bytes that are read or sent at once."""
+
+
+_PATIENCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,14 @@ class Limits:
     total: float = 60.0
 
 
+def patient(limits: Limits) -> Limits:
+    """Limits for a call that is better waited for than made twice, as its second try is refused or does harm.
+
+    The official client waits three minutes for each answer of the service.
+    """
+    return replace(limits, idle=_PATIENCE * limits.idle)
+
+
 @dataclass(frozen=True, slots=True)
 class Retries:
     """How a call is tried again.
@@ -46,6 +57,25 @@ class Retries:
     first: float = 1.0
     cap: float = 20.0
     retry_after_cap: float = 60.0
+
+    def backoff(self, tries: int, jitter: float) -> float:
+        """Seconds to wait after the ``tries``-th try has failed.
+
+        :param jitter: a random number from 0 to 1.
+        """
+        return min(self.cap, self.first * 2.0 ** min(tries - 1, 30)) * (1 - jitter / 2)
+
+    def wait_after(self, error: ToolkitError, tries: int, jitter: float) -> float | None:
+        """Seconds to wait after the ``tries``-th try has failed with ``error``; ``None`` where it is not made again."""
+        if tries >= self.tries or (isinstance(error, NetworkError) and error.permanent):
+            return None
+        if isinstance(error, HttpStatusError):
+            passes = error.status in {408, 429} or error.status >= 500 or isinstance(error, RateLimitedError)
+            if not passes or isinstance(error, QuotaError):
+                return None
+            if error.retry_after is not None:
+                return min(error.retry_after, self.retry_after_cap) + jitter
+        return self.backoff(tries, jitter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +129,7 @@ class Call:
 
     :param headers: names in lower case.
     :param until: moment of the client's clock.
+    :param follow: whether a redirect is followed, or is itself the answer (unless it says "moved for good").
     :raises NetworkError: ``url`` is none that can be asked for.
     """
 
@@ -109,6 +140,7 @@ class Call:
     body: bytes | FileSlice | None
     limits: Limits
     until: float
+    follow: bool = True
 
     def __post_init__(self) -> None:
         try:

@@ -1,19 +1,21 @@
 """A thin HTTP client in which every call has a connect, an idle and a total limit, and faults that pass are retried.
 
-A call is retried on statuses 5xx, 408 and 429, on broken connections and, for JSON calls, on an answer that is no
-JSON. The waits double up to a cap; ``Retry-After`` is honoured up to another. No redirect carries the
-``Authorization`` header to another host. urllib3 is imported with the first call.
+A call is retried on statuses 5xx, 408 and 429, on a 403 that tells of a rate limit, on broken connections and, for
+JSON calls, on an answer that is no JSON. The waits double up to a cap; ``Retry-After`` is honoured up to another. No
+redirect carries the ``Authorization`` header to another host. urllib3 is imported with the first call.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import random
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint_action.toolkit.answers import json_object, lower, network_error, status_error
@@ -22,7 +24,6 @@ from checkpoint_action.toolkit.errors import (
     HttpStatusError,
     NetworkError,
     ProtocolError,
-    ToolkitError,
 )
 from checkpoint_action.toolkit.exchange import CHUNK, Call, FileSlice, Limits, Response, Retries, Stream
 
@@ -38,6 +39,8 @@ _T = TypeVar("_T")
 _LONGEST_ERROR = 64 * 1024
 _LONGEST_ANSWER = 16 * 1024 * 1024
 _MOST_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOVED = frozenset({301, 308})
 
 
 class HttpClient:
@@ -75,6 +78,7 @@ class HttpClient:
         self._jitter = jitter
         self._pools: dict[str | None, urllib3.PoolManager] = {}
         self._lock = threading.Lock()
+        self._stops: tuple[threading.Event, ...] = (threading.Event(),)
 
     def within(self, seconds: float) -> HttpClient:
         """This client for work that may take ``seconds`` from now in all: same connections, an earlier deadline.
@@ -87,21 +91,39 @@ class HttpClient:
         view.limits = Limits(self.limits.connect, self.limits.idle, seconds)
         return view
 
+    def trying(self, tries: int) -> HttpClient:
+        """This client with another number of tries in all: same connections, same deadline."""
+        view = copy.copy(self)
+        view.retries = replace(self.retries, tries=tries)
+        return view
+
+    def stoppable(self) -> HttpClient:
+        """This client for calls that :meth:`stop` ends together, and no others: same connections and limits."""
+        view = copy.copy(self)
+        view._stops = (*self._stops, threading.Event())  # noqa: SLF001 - one of ours
+        return view
+
+    def stop(self) -> None:
+        """End the calls made through this view, or one made from it, at their next piece, wait or try.
+
+        They and all later ones raise :class:`DeadlineError`.
+        """
+        self._stops[-1].set()
+
     def check(self, label: str) -> None:
         """Raise :class:`DeadlineError` when the client's deadline has passed."""
-        if self.deadline is not None and self._monotonic() >= self.deadline:
-            raise DeadlineError(f"{label}: out of time")
+        self.pause(0, label)
 
     def pause(self, seconds: float, label: str) -> None:
         """Sleep, or raise :class:`DeadlineError` at once when the deadline comes first."""
-        if self.deadline is not None and self._monotonic() + seconds >= self.deadline:
+        if self._is_stopped() or (self.deadline is not None and self._monotonic() + seconds >= self.deadline):
             raise DeadlineError(f"{label}: out of time")
-        self._sleep(seconds)
+        if seconds:
+            self._wait(seconds)
 
     def backoff(self, tries: int) -> float:
         """Seconds to wait after the ``tries``-th try has failed."""
-        wait = min(self.retries.cap, self.retries.first * 2.0 ** min(tries - 1, 30))
-        return wait * (1 - self._jitter() / 2)
+        return self.retries.backoff(tries, self._jitter())
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -119,15 +141,45 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | FileSlice | None = None,
         limits: Limits | None = None,
+        check: Callable[[Response], None] | None = None,
     ) -> Response:
         """Make a call and read its whole (short) answer.
 
         :param label: what messages call it; the URL may hold a secret and is never shown.
+        :param check: raises :class:`ProtocolError` for a success that is none; the call is then tried again.
         :raises HttpStatusError: the last try's status is not 2xx.
         :raises NetworkError: no try brought a complete answer in time.
         """
         call = self._call(method, url, label, headers=headers, body=body, limits=limits)
-        return self._with_tries(call, lambda: self._exchange(call))
+
+        def attempt() -> Response:
+            response = self._exchange(call)
+            if check is not None:
+                check(response)
+            return response
+
+        return self._with_tries(call, attempt)
+
+    def redirection(
+        self,
+        url: str,
+        *,
+        label: str,
+        headers: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+    ) -> str:
+        """Ask where a GET of ``url`` leads, without going there: no header of this call reaches the other place.
+
+        What has moved for good (301, 308: a repository that was renamed) is asked for where it is now.
+
+        :return: the whole address that the ``Location`` header names.
+        :raises ProtocolError: the answer is a success, but no redirect. Else as :meth:`request`.
+        """
+        call = replace(self._call("GET", url, label, headers=headers, limits=limits), follow=False)
+        location = self._with_tries(call, lambda: self._exchange(call)).headers.get("location", "")
+        if not location:
+            raise ProtocolError(f"{call.place} answered without an address to go to")
+        return call.redirected(location).url
 
     def request_json(
         self,
@@ -202,32 +254,25 @@ class HttpClient:
         if self.deadline is not None:
             until = min(until, self.deadline)
         sent = {"user-agent": self._user_agent} | {name.lower(): value for name, value in (headers or {}).items()}
-        if isinstance(body, FileSlice):
-            sent["content-length"] = str(body.length)
+        if body is not None:
+            sent["content-length"] = str(body.length if isinstance(body, FileSlice) else len(body))
         return Call(method, url, label, sent, body, limits, until)
 
     def _with_tries(self, call: Call, attempt: Callable[[], _T]) -> _T:
         tries = 1
+        unsure = False
         while True:
             try:
                 return attempt()
             except (HttpStatusError, NetworkError, ProtocolError) as error:
-                wait = self._wait_after(error, tries)
-                if wait is None or self._monotonic() + wait >= call.until:
+                wait = self.retries.wait_after(error, tries, self._jitter())
+                if isinstance(error, HttpStatusError):
+                    error.repeated = unsure
+                if wait is None or wait >= self._time_for(call):
                     raise
-            self._sleep(wait)
+                unsure = unsure or not isinstance(error, HttpStatusError) or error.status >= 500
+            self._wait(wait)
             tries += 1
-
-    def _wait_after(self, error: ToolkitError, tries: int) -> float | None:
-        """Seconds to wait before the next try, or ``None`` when there is none."""
-        if tries >= self.retries.tries or (isinstance(error, NetworkError) and error.permanent):
-            return None
-        if isinstance(error, HttpStatusError):
-            if error.status not in {408, 429} and error.status < 500:
-                return None
-            if error.retry_after is not None:
-                return min(error.retry_after, self.retries.retry_after_cap) + self._jitter()
-        return self.backoff(tries)
 
     def _exchange(self, call: Call) -> Response:
         raw = self._open(call)
@@ -241,11 +286,12 @@ class HttpClient:
         """One try: send, follow redirects, and give the answer if it is a success."""
         for _ in range(_MOST_REDIRECTS + 1):
             raw = self._send(call)
-            if 200 <= raw.status < 300:
-                return raw
             location = raw.headers.get("location")
+            redirects = raw.status in _REDIRECTS and bool(location) and call.method in {"GET", "HEAD"}
+            if 200 <= raw.status < 300 or (redirects and not call.follow and raw.status not in _MOVED):
+                return raw
             try:
-                if raw.status not in {301, 302, 303, 307, 308} or not location or call.method not in {"GET", "HEAD"}:
+                if not redirects or not location:
                     body = self._read(call, raw, _LONGEST_ERROR)
                     raise status_error(call, raw.status, lower(raw.headers), body, now=self._wall())
             finally:
@@ -270,7 +316,7 @@ class HttpClient:
             return pool.urlopen(
                 call.method,
                 call.url,
-                body=self._metered(call, call.body) if isinstance(call.body, FileSlice) else call.body,
+                body=None if call.body is None else self._metered(call, call.body),
                 headers={**call.headers, transport.TARGET_HEADER: target},
                 timeout=Timeout(connect=min(call.limits.connect, left), read=min(call.limits.idle, left)),
                 redirect=False,
@@ -281,7 +327,9 @@ class HttpClient:
         except HTTPError as error:
             raise network_error(call, error) from error
 
-    def _metered(self, call: Call, pieces: FileSlice) -> Iterator[bytes]:
+    def _metered(self, call: Call, body: bytes | FileSlice) -> Iterator[bytes]:
+        """The body in pieces: the limit for a stalled send counts for each of them, not for the whole."""
+        pieces = body if isinstance(body, FileSlice) else (body[at : at + CHUNK] for at in range(0, len(body), CHUNK))
         for piece in pieces:
             self._left(call)
             yield piece
@@ -308,7 +356,19 @@ class HttpClient:
         return bytes(body)
 
     def _left(self, call: Call) -> float:
-        left = call.until - self._monotonic()
+        left = self._time_for(call)
         if left <= 0:
             raise DeadlineError(f"{call.place}: out of time")
         return left
+
+    def _time_for(self, call: Call) -> float:
+        return -math.inf if self._is_stopped() else call.until - self._monotonic()
+
+    def _is_stopped(self) -> bool:
+        return any(stop.is_set() for stop in self._stops)
+
+    def _wait(self, seconds: float) -> None:
+        if self._sleep is time.sleep:
+            self._stops[-1].wait(seconds)
+        else:
+            self._sleep(seconds)

@@ -53,6 +53,9 @@ class Runtime:
     :param run_backend_id: the run's id inside the services (claim ``scp``), or empty.
     :param job_backend_id: the job's, likewise.
     :param scopes: refs and permissions for cache entries (claim ``ac``); often not told.
+    :param enterprise: ``GITHUB_SERVER_URL`` is of no github.com and no ghe.com: a server without artifacts v4.
+    :param act: the runner is act (``ACT``), whose services differ.
+    :param retention_days: the longest that an artifact may be kept (``GITHUB_RETENTION_DAYS``), or 0: not told.
     """
 
     token: str = field(default="", repr=False)
@@ -63,6 +66,9 @@ class Runtime:
     run_backend_id: str = ""
     job_backend_id: str = ""
     scopes: tuple[CacheScope, ...] = ()
+    enterprise: bool = False
+    act: bool = False
+    retention_days: int = 0
 
     @property
     def may_read_cache(self) -> bool:
@@ -76,7 +82,7 @@ class Runtime:
 
     @classmethod
     def resolve(cls, env: Mapping[str, str], *, cache_service: str | None = None) -> Runtime:
-        """Read the ``ACTIONS_*`` values and ``GITHUB_SERVER_URL`` of ``env``.
+        """Read the ``ACTIONS_*`` values of ``env``, ``GITHUB_SERVER_URL``, ``GITHUB_RETENTION_DAYS`` and ``ACT``.
 
         The cache protocol is the first that fits: what ``cache_service`` says, or ``ACTIONS_CACHE_API_FORCE_VERSION``;
         v1 on an enterprise server that has one; v2 where the runner's flag is set (any text at all, as the official
@@ -94,13 +100,15 @@ class Runtime:
         token = env.get("ACTIONS_RUNTIME_TOKEN", "").strip()
         claims = _claims(token)
         run_id, job_id = _backend_ids(claims)
+        enterprise = _is_enterprise(env.get("GITHUB_SERVER_URL", ""))
+        days = env.get("GITHUB_RETENTION_DAYS", "").strip()
         return cls(
             token=token,
             results_url=results_url,
             cache_url=cache_url,
             cache_service=_choose(
                 cache_service or env.get("ACTIONS_CACHE_API_FORCE_VERSION", ""),
-                enterprise=_is_enterprise(env.get("GITHUB_SERVER_URL", "")),
+                enterprise=enterprise,
                 flag=bool(env.get("ACTIONS_CACHE_SERVICE_V2")),
                 results_url=results_url,
                 cache_url=cache_url,
@@ -109,6 +117,9 @@ class Runtime:
             run_backend_id=run_id,
             job_backend_id=job_id,
             scopes=_cache_scopes(claims),
+            enterprise=enterprise,
+            act=bool(env.get("ACT", "").strip()),
+            retention_days=int(days) if days.isascii() and days.isdecimal() else 0,
         )
 
 

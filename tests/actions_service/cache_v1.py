@@ -1,13 +1,14 @@
-"""Cache service v1, in the three manners it is met in."""
+"""Cache service v1, in the manners it is met in."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Literal
 
 from tests.actions_service.blobs import ranged
 from tests.actions_service.messages import Reply, Route, json_reply
-from tests.actions_service.tokens import token_scopes
+from tests.actions_service.tokens import make_token, token_scopes
 
 if TYPE_CHECKING:
     from tests.actions_service.entries import Entries, Entry
@@ -19,19 +20,38 @@ __all__ = ["CacheV1Service"]
 class CacheV1Service:
     """Look-up, reservation, chunks, commit and archives below a path that is part of the address.
 
-    :param path: the address's path, with a slash at both ends.
+    ``manner`` is one of these:
 
-    ``manner`` is ``github`` (bearer checked, 409 for a taken key, 201 and 204), ``act`` (no bearer checked, keys in
-    lower case, everything 200) or ``forgejo`` (like act, but 404 for a reservation it does not know).
+    - ``github``: bearer checked, 409 for a taken key, 201 and 204, list of entries; an enterprise server's own words
+      for a second commit;
+    - ``act``: no bearer checked, keys in lower case, everything 200, no list;
+    - ``forgejo``: like act, but 404 for a reservation it does not know;
+    - ``gitea``: the bearer must be the job's own, keys as given, else like act.
+
+    Archives lie at signed addresses. ``refuses_head`` on takes no HEAD there, as a store whose signatures are bound to
+    a method.
+
+    :param path: the address's path, with a slash at both ends.
     """
 
     def __init__(self, entries: Entries, base_url: str, path: str) -> None:
-        self.manner: Literal["github", "act", "forgejo"] = "github"
+        self.manner: Literal["github", "act", "forgejo", "gitea"] = "github"
+        self.refuses_head = False
         self.archives: dict[int, bytes] = {}
         self._chunks: dict[int, dict[int, bytes]] = {}
         self._entries = entries
         self._base_url = base_url
         self._path = f"{path}_apis/artifactcache/"
+        self._age = 0
+        self._cut: int | None = None
+
+    def expire_all(self) -> None:
+        """Let every archive's address handed out so far be refused."""
+        self._age += 1
+
+    def expire_after(self, count: int) -> None:
+        """Break the next download after ``count`` bytes and refuse its address, and all others, from then on."""
+        self._cut = count
 
     def route(self, request: Request) -> Route | None:
         if not request.path.startswith(self._path):
@@ -40,6 +60,7 @@ class CacheV1Service:
         number = re.fullmatch(r"(?:caches|artifacts)/(\d+)", resource)
         operation, answer = {
             ("GET", "cache"): ("lookup", self._lookup),
+            ("GET", "caches"): ("list", self._list),
             ("POST", "caches"): ("reserve", self._reserve),
         }.get((request.method, resource), ("unknown", self._unknown))
         if number and resource.startswith("artifacts/"):
@@ -52,32 +73,52 @@ class CacheV1Service:
         return Route(operation, lambda: self._refusal(request, operation) or answer(request))
 
     def _refusal(self, request: Request, operation: str) -> Reply | None:
+        if self.manner == "gitea" and request.bearer != make_token():
+            return json_reply({"error": "unauthorized"}, 401)
         if self.manner != "github":
             return None
         if not request.bearer:
             return json_reply({"message": "no token"}, 401)
-        bits = 1 if operation == "lookup" else 2
+        bits = 1 if operation in {"lookup", "list"} else 2
         if not any(granted & bits for _, granted in token_scopes(request.bearer)):
-            kind = "read" if bits == 1 else "write"
-            return Reply(403, f"cache {kind} denied: token has no {kind}able scopes".encode())
+            words = "read denied: token has no readable" if bits == 1 else "write denied: token has no writable"
+            return Reply(403, f"cache {words} scopes".encode())
         return None
 
     def _lookup(self, request: Request) -> Reply:
         keys = [self._cased(key) for key in request.query["keys"].split(",")]
-        scopes = ["shared"]
-        if self.manner == "github":
-            scopes = [ref for ref, bits in token_scopes(request.bearer) if bits & 1]
-        entry = self._entries.match(scopes, keys, request.query["version"])
+        entry = self._entries.match(self._readable(request), keys, request.query["version"])
         if entry is None:
             return Reply(204)
-        location = f"{self._base_url}{self._path}artifacts/{entry.number}"
+        location = (
+            f"{self._base_url}{self._path}artifacts/{entry.number}?X-Amz-Signature={self._signature(entry.number)}"
+        )
         result: dict[str, object] = {"archiveLocation": location, "cacheKey": entry.key}
         result |= {"scope": entry.scope} if self.manner == "github" else {"result": "hit"}
         return json_reply(result)
 
+    def _list(self, request: Request) -> Reply:
+        if self.manner != "github":
+            return Reply(405, b"Method Not Allowed")
+        scopes = self._readable(request)
+        found = [
+            {"cacheKey": entry.key, "cacheVersion": entry.version, "scope": entry.scope, "creationTime": ""}
+            for entry in self._entries.all.values()
+            if entry.complete and entry.scope in scopes and entry.key.startswith(request.query["key"])
+        ]
+        return json_reply({"totalCount": len(found), "artifactCaches": found})
+
+    def _readable(self, request: Request) -> list[str]:
+        if self.manner != "github":
+            return ["shared"]
+        return [ref for ref, bits in token_scopes(request.bearer) if bits & 1]
+
     def _reserve(self, request: Request) -> Reply:
         data = request.json()
         key, version, scope = self._cased(str(data["key"])), str(data["version"]), "shared"
+        seconds = self._entries.count_upload()
+        if seconds:
+            return Reply(429, b"rate limit exceeded", {"retry-after": str(seconds)})
         if self.manner == "github":
             scope = next(ref for ref, bits in token_scopes(request.bearer) if bits & 2)
             if self._entries.find(scope, key, version):
@@ -116,6 +157,8 @@ class CacheV1Service:
         entry = self._entries.all.get(number)
         if entry is None:
             return None, json_reply({"error": f"cache {number}: not found"}, 404 if self.manner == "forgejo" else 400)
+        if entry.complete and self.manner == "github":
+            return None, json_reply({"message": "Cache entry is not in the expected state."}, 400)
         if entry.complete:
             return None, json_reply({"error": f"cache {number} {entry.key}: already complete"}, 400)
         return entry, Reply()
@@ -123,11 +166,24 @@ class CacheV1Service:
     def _archive(self, request: Request, number: int) -> Reply:
         if "authorization" in request.headers:
             return Reply(400, b"an archive's address carries its own secret")
+        if request.query.get("X-Amz-Signature") != self._signature(number):
+            return Reply(403, b"<Error><Code>AccessDenied</Code></Error>", {"content-type": "application/xml"})
+        if request.method == "HEAD" and self.refuses_head:
+            return Reply(403)
         content = self.archives.get(number)
-        return Reply(404, b"not found") if content is None else ranged(request, content)
+        if content is None:
+            return Reply(404, b"not found")
+        reply = ranged(request, content)
+        if self._cut is not None and request.method == "GET":
+            reply.cut_after, self._cut = self._cut, None
+            self.expire_all()
+        return reply
+
+    def _signature(self, number: int) -> str:
+        return hashlib.sha256(f"{number} {self._age}".encode()).hexdigest()
 
     def _cased(self, key: str) -> str:
-        return key if self.manner == "github" else key.lower()
+        return key.lower() if self.manner in {"act", "forgejo"} else key
 
     @staticmethod
     def _unknown(_request: Request) -> Reply:

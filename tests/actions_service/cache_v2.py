@@ -28,7 +28,8 @@ class CacheV2Service:
 
     Switches, all off: ``camel_case`` answers in the other JSON spelling; ``denies_with_403`` refuses writes by status;
     ``taken_is_ok_false`` answers a taken key with 200; ``present`` off leaves the service out, as act does;
-    ``unseen_blobs`` counts the Finalize calls that do not see the blob yet.
+    ``unseen_blobs`` counts the Finalize calls that do not see the blob yet; ``finalizes_once`` answers a second
+    Finalize with 409; :meth:`be_gitea` turns on what Gitea's runner does.
     """
 
     def __init__(self, entries: Entries, blobs: Blobs, base_url: str) -> None:
@@ -37,9 +38,16 @@ class CacheV2Service:
         self.taken_is_ok_false = False
         self.present = True
         self.unseen_blobs = 0
+        self.finalizes_once = False
+        self._is_gitea = False
         self._entries = entries
         self._blobs = blobs
         self._base_url = base_url
+
+    def be_gitea(self) -> None:
+        """Answer as Gitea's runner: every refusal is ``ok: false``, and an unfinished reservation is handed out again
+        to the job that made it."""
+        self._is_gitea = self.taken_is_ok_false = self._blobs.lists_once = True
 
     def route(self, request: Request) -> Route | None:
         if not request.path.startswith(_PREFIX) or not self.present:
@@ -68,7 +76,15 @@ class CacheV2Service:
                 twirp_error(403, "permission_denied", text) if self.denies_with_403 else {"ok": False, "message": text}
             )
         key, version = str(data["key"]), str(data["version"])
+        seconds = self._entries.count_upload()
+        if seconds:
+            refusal = twirp_error(429, "resource_exhausted", "rate limit exceeded")
+            refusal.headers["retry-after"] = str(seconds)
+            return refusal
         with self._entries.lock:
+            own = self._entries.find(scope, key, version, complete=False) if self._is_gitea else None
+            if own is not None:
+                return {"ok": True, "signed_upload_url": self._blobs.sign(self._base_url, own.blob, "w")}
             if self._entries.find(scope, key, version):
                 text = "cache entry with the same key, version, and scope already exists"
                 return {"ok": False} if self.taken_is_ok_false else twirp_error(409, "already_exists", text)
@@ -80,10 +96,13 @@ class CacheV2Service:
         entry = self._entries.find(scope, str(data["key"]), str(data["version"]))
         if entry is None or self.unseen_blobs:
             self.unseen_blobs = max(0, self.unseen_blobs - 1)
-            return twirp_error(404, "not_found", "cache entry not found")
+            return {"ok": False} if self._is_gitea else twirp_error(404, "not_found", "cache entry not found")
         size = int(str(data.get("size_bytes", data.get("sizeBytes", 0))))
-        if size != len(self._blobs.content.get(entry.blob, b"")) or entry.blob not in self._blobs.content:
-            return twirp_error(400, "invalid_argument", "size invalid cache size value")
+        if self.finalizes_once and entry.complete:
+            return twirp_error(409, "already_exists", "cache entry already finalized")
+        if size != self._blobs.size(entry.blob):
+            refusal = twirp_error(400, "invalid_argument", "size invalid cache size value")
+            return {"ok": False} if self._is_gitea else refusal
         if not entry.complete:
             self._entries.complete(entry, size)
         return {"ok": True, "entry_id": str(entry.number)}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["Entries", "Entry"]
 
@@ -28,12 +30,33 @@ class Entry:
 
 
 class Entries:
-    """Entries by number; numbers and creation times only grow."""
+    """Entries by number; numbers and creation times only grow.
+
+    :ivar uploads_per_minute: how many reservations are taken within 60 seconds (github.com: 200 in a repository);
+        ``None`` for any number.
+    :ivar clock: what these seconds are told by.
+    """
 
     def __init__(self) -> None:
+        self.uploads_per_minute: int | None = None
+        self.clock: Callable[[], float] = time.monotonic
+        self._taken: deque[float] = deque()
         self.all: dict[int, Entry] = {}
         self.lock = threading.RLock()
         self._counter = itertools.count(1)
+
+    def count_upload(self) -> int:
+        """Count a reservation, or tell the whole seconds after which there is room for one again."""
+        with self.lock:
+            if self.uploads_per_minute is None:
+                return 0
+            now = self.clock()
+            while self._taken and self._taken[0] <= now - 60:
+                self._taken.popleft()
+            if len(self._taken) >= self.uploads_per_minute:
+                return int(self._taken[0] + 60 - now) + 1
+            self._taken.append(now)
+            return 0
 
     def reserve(self, scope: str, key: str, version: str) -> Entry:
         with self.lock:

@@ -45,6 +45,16 @@ class Fault:
         return cls("truncated", handled=True, amount=after)
 
     @classmethod
+    def hang_up(cls, after: int) -> Fault:
+        """Reset the connection when so many bytes of the request's body have been read."""
+        return cls("hang-up", amount=after)
+
+    @classmethod
+    def corrupted(cls) -> Fault:
+        """Flip a bit of the body on its way: of the request's where it has one, else of the answer's."""
+        return cls("corrupted", handled=True)
+
+    @classmethod
     def slow(cls, seconds: float) -> Fault:
         """Answer rightly, but only after some time."""
         return cls("slow", handled=True, amount=seconds)
@@ -66,3 +76,14 @@ class FaultPlan:
         with self._lock:
             waiting = self._waiting[operation]
             return waiting.popleft() if waiting else None
+
+    def take_early(self, operation: str) -> Fault | None:
+        """The next fault, where it happens before the request has been read."""
+        with self._lock:
+            waiting = self._waiting[operation]
+            return waiting.popleft() if waiting and waiting[0].kind == "hang-up" else None
+
+    def clear(self) -> None:
+        """Let nothing go wrong any more."""
+        with self._lock:
+            self._waiting.clear()

@@ -43,6 +43,8 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     cut_after: int | None = None
     """Bytes of the body after which the connection breaks."""
+    reset: bool = False
+    """Whether the connection is reset instead, as by a server that panics."""
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,27 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.actions_service.artifact_act import ArtifactActService
+from tests.actions_service.artifact_store import ArtifactStore
+from tests.actions_service.artifact_v4 import ArtifactService
 from tests.actions_service.blobs import Blobs
 from tests.actions_service.cache_v1 import CacheV1Service
 from tests.actions_service.cache_v2 import CacheV2Service
 from tests.actions_service.entries import Entries
 from tests.actions_service.faults import Fault, FaultPlan
 from tests.actions_service.messages import Reply, Request
+from tests.actions_service.rest import RestService
 from tests.actions_service.tokens import make_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.actions_service.messages import Service
+    from tests.actions_service.messages import Route, Service
 
 __all__ = ["ActionsService"]
 
@@ -52,7 +57,11 @@ class ActionsService:
         self.blobs = Blobs()
         self.v2 = CacheV2Service(self.entries, self.blobs, self.origin)
         self.v1 = CacheV1Service(self.entries, self.origin, _CACHE_PATH)
-        self.parts: list[Service] = [self.v2, self.v1, self.blobs]
+        self.artifact_store = ArtifactStore(self.blobs)
+        self.artifacts = ArtifactService(self.artifact_store, self.blobs, self.origin)
+        self.artifacts_of_act = ArtifactActService(self.origin)
+        self.rest = RestService(self.entries, self.artifact_store, self.blobs, self.origin)
+        self.parts: list[Service] = [self.v2, self.v1, self.artifacts_of_act, self.artifacts, self.rest, self.blobs]
 
     @classmethod
     @contextmanager
@@ -88,17 +97,40 @@ class ActionsService:
 
     def answer(self, request: Request) -> tuple[Reply, Fault | None]:
         self.requests.append(request)
+        part, route = self._route(request)
+        if part is None or route is None:
+            return Reply(404, b"404 page not found\n", {"content-type": "text/plain"}), None
+        self.calls[route.operation] += 1
+        fault = self.faults.take(route.operation)
+        if fault is None:
+            return route.answer(), None
+        if fault.kind == "corrupted" and request.body:
+            route = part.route(replace(request, body=_flipped(request.body))) or route
+        reply = route.answer() if fault.handled else fault.reply
+        if fault.kind == "corrupted" and not request.body:
+            reply.body = _flipped(reply.body)
+        return (fault.reply if fault.kind == "reply" else reply), fault
+
+    def early_fault(self, request: Request) -> Fault | None:
+        """What goes wrong before the body of a request, not yet in it, has been read."""
+        _part, route = self._route(request)
+        fault = None if route is None else self.faults.take_early(route.operation)
+        if fault is not None and route is not None:
+            self.requests.append(request)
+            self.calls[route.operation] += 1
+        return fault
+
+    def _route(self, request: Request) -> tuple[Service | None, Route | None]:
         for part in self.parts:
             route = part.route(request)
-            if route is None:
-                continue
-            self.calls[route.operation] += 1
-            fault = self.faults.take(route.operation)
-            if fault is None:
-                return route.answer(), None
-            reply = route.answer() if fault.handled else fault.reply
-            return (fault.reply if fault.kind == "reply" else reply), fault
-        return Reply(404, b"404 page not found\n", {"content-type": "text/plain"}), None
+            if route is not None:
+                return part, route
+        return None, None
+
+
+def _flipped(body: bytes) -> bytes:
+    middle = len(body) // 2
+    return body[:middle] + bytes([body[middle] ^ 4]) + body[middle + 1 :] if body else body
 
 
 class _Server(ThreadingHTTPServer):
@@ -127,9 +159,15 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        request = Request(self.command, self.path, parts.path, query, headers, self._body(headers))
+        request = Request(self.command, self.path, parts.path, query, headers, b"")
+        fault = self.server.actions.early_fault(request)
+        if fault is not None:
+            self.rfile.read(min(int(fault.amount), int(headers.get("content-length", 0))))
+            self._reset()
+            return
+        request = replace(request, body=self._body(headers))
         reply, fault = self.server.actions.answer(request)
-        if fault is not None and fault.kind == "reset":
+        if reply.reset or (fault is not None and fault.kind == "reset"):
             self._reset()
             return
         if fault is not None and fault.kind == "slow":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["make_token", "token_scopes"]
+__all__ = ["make_token", "token_ids", "token_scopes"]
 
 MAIN = (("refs/heads/main", 3),)
 
@@ -30,11 +30,28 @@ def make_token(
 def token_scopes(token: str) -> list[tuple[str, int]]:
     """The ``ac`` claim of a token; all of ``refs/heads/main`` for one that tells nothing."""
     try:
-        text = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        return [(item["Scope"], int(item["Permission"])) for item in json.loads(claims["ac"])]
+        return [(item["Scope"], int(item["Permission"])) for item in json.loads(_claims(token)["ac"])]
     except (ValueError, KeyError, IndexError, TypeError):
         return list(MAIN)
+
+
+def token_ids(token: str) -> tuple[str, str]:
+    """The run and the job that the ``scp`` claim of a token names, or two empty texts."""
+    try:
+        for scope in _claims(token)["scp"].split(" "):
+            kind, *ids = scope.split(":")
+            if kind == "Actions.Results":
+                return ids[0], ids[1]
+    except (ValueError, KeyError, IndexError, AttributeError):
+        pass
+    return "", ""
+
+
+def _claims(token: str) -> dict[str, str]:
+    text = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    assert isinstance(claims, dict)
+    return claims
 
 
 def _encode(data: object) -> str:

@@ -1,25 +1,51 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
+from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
 from checkpoint_action.store import github_cache
 from checkpoint_action.store.base import Found, Store
 from checkpoint_action.store.github_cache import CACHE_VERSION, GithubCacheStore
 from checkpoint_action.toolkit.cache import Cache
+from checkpoint_action.toolkit.exchange import FileSlice
 from checkpoint_action.toolkit.http import HttpClient
 from checkpoint_action.toolkit.runtime import Runtime
 from tests.actions_service import ActionsService, Fault, make_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 CONTENT = b"an archive" * 1000
+LEAVES = """
+import os, sys, threading, time
+from pathlib import Path
+from checkpoint_action.store.github_cache import GithubCacheStore
+from checkpoint_action.toolkit.cache import Cache
+from checkpoint_action.toolkit.http import HttpClient
+from checkpoint_action.toolkit.runtime import Runtime
+
+started = threading.Event()
+
+class Http(HttpClient):
+    def _send(self, call):
+        if call.label == "Put Block":
+            started.set()
+        return super()._send(call)
+
+store = GithubCacheStore(Cache(Runtime.resolve(os.environ), Http(env={})))
+threading.Thread(target=store.save, args=("job-1", Path(sys.argv[1])), daemon=True).start()
+started.wait(30)
+sys.exit(7)
+"""
 LOOKUP = "GetCacheEntryDownloadURL"
 
 
@@ -172,6 +198,98 @@ def test_a_refused_token_is_a_denial(make_store: Callable[..., GithubCacheStore]
         store.save("job-1", source)
     with pytest.raises(StoreDeniedError, match="permits no writes"):
         make_store(ACTIONS_CACHE_MODE="read").save("job-1", source)
+
+
+def test_a_denial_tells_what_the_token_does_reach(make_store: Callable[..., GithubCacheStore], source: Path) -> None:
+    store = make_store(token=make_token([("refs/pull/5/merge", 1), ("refs/heads/main", 1)]))
+    words = "this job can read entries of refs/pull/5/merge, refs/heads/main and write entries of no ref"
+    assert store.reach == words
+    with pytest.raises(StoreDeniedError, match=rf"write denied: .* \({words}\)$"):
+        store.save("job-1", source)
+
+
+def test_a_used_up_quota_is_a_denial(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path
+) -> None:
+    service.faults.next("CreateCacheEntry", Fault.status(400, '{"msg":"insufficient usage to create cache"}'))
+    with pytest.raises(StoreDeniedError, match="insufficient usage"):
+        make_store().save("job-1", source)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_taken_key_is_told_so_that_another_can_be_used(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path, lost: bool
+) -> None:
+    store = make_store()
+    if lost:
+        service.faults.next("CreateCacheEntry", Fault.reset(handled=True))
+    else:
+        store.save("job-1", source)
+    with pytest.raises(StoreTakenError, match="cache key job-1 is taken"):
+        store.save("job-1", source)
+    store.save("job-2", source)
+
+
+@pytest.mark.parametrize("kind", ["v2", "v1", "act"])
+def test_an_archive_is_handed_over_in_pieces_and_its_first_bytes_are_read_alone(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path, kind: str
+) -> None:
+    service.v1.manner = "act" if kind == "act" else "github"
+    store = make_store(kind)
+    with store.begin("job-1") as entry:
+        body = [entry.put(FileSlice(source, 0, 5000)), entry.put(FileSlice(source, 5000, 5000))]
+        entry.finish([entry.put(b"header"), *body])
+    found = store.find("job-")
+    assert found == Found("job-1")
+    assert store.read(found, 0, 6) == b"header"
+    assert store.read(found, 6, 99_999) == CONTENT
+    store.fetch(found, source.with_name("target"))
+    assert source.with_name("target").read_bytes() == b"header" + CONTENT
+    assert service.calls[LOOKUP if kind == "v2" else "lookup"] == 1
+    assert store.read(Found("job-1"), 2, 2) == b"ad"
+
+
+def test_what_goes_wrong_with_a_piece_is_a_store_error(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path
+) -> None:
+    store = make_store()
+    with pytest.raises(StoreError, match="cannot read"), store.begin("job-1") as entry:
+        entry.finish([entry.put(FileSlice(source.with_name("missing"), 0, 5))])
+    service.faults.next("PutBlock", Fault.status(403), times=99)
+    with pytest.raises(StoreError, match="answered 403"), store.begin("job-2") as entry:
+        entry.finish([entry.put(b"x") for _ in range(99)])
+    with pytest.raises(ZeroDivisionError), store.begin("job-3") as entry:
+        entry.finish([entry.put(b"x")][1 // 0 :])
+    with pytest.raises(StoreTakenError), store.begin("job-1"):
+        pass
+    assert store.find("job-") is None
+
+
+def test_a_read_of_an_entry_that_is_gone_is_missing(
+    service: ActionsService, make_store: Callable[..., GithubCacheStore], source: Path
+) -> None:
+    store = make_store()
+    store.save("job-1", source)
+    found = store.find("job-1")
+    assert found is not None
+    service.entries.all.clear()
+    service.blobs.content.clear()
+    with pytest.raises(StoreMissingError, match="job-1 is gone"):
+        store.read(found, 0, 5)
+    with pytest.raises(StoreMissingError, match="job-1 is gone"):
+        make_store().read(found, 0, 5)
+
+
+def test_a_transfer_that_nobody_waits_for_does_not_keep_the_process_alive(
+    service: ActionsService, tmp_path: Path
+) -> None:
+    service.faults.next("PutBlock", Fault.slow(60), times=9)
+    script = tmp_path / "leaves.py"
+    script.write_text(LEAVES)
+    (tmp_path / "archive").write_bytes(bytes(64 << 20))
+    env = {**os.environ, **service.env(), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script), str(tmp_path / "archive")], env=env, timeout=50, check=False)
+    assert done.returncode == 7
 
 
 def test_a_job_without_a_cache_is_a_store_error(make_store: Callable[..., GithubCacheStore]) -> None:

@@ -19,3 +19,7 @@ def test_versions_are_those_of_the_official_client(
     paths: list[str], compression: str, windows_only: bool, version: str
 ) -> None:
     assert cache_version(paths, compression, windows_only=windows_only) == version
+
+
+def test_a_path_that_is_no_text_has_the_version_that_node_would_give_it() -> None:
+    assert cache_version(["a\udcff\udcc3("]) == cache_version(["a\ufffd\ufffd("])

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from checkpoint_action.toolkit.errors import (
     DeniedError,
     HttpStatusError,
+    ProtocolError,
     ReservedError,
 )
 from tests.actions_service import ActionsService, Fault
@@ -51,6 +52,26 @@ def test_without_a_reservation_number_saves_nothing(
     with pytest.raises(DeniedError if "denied" in answer else ReservedError):
         make_cache("v1").save("job-1", VERSION, source)
     assert service.calls == {"reserve": 1}
+
+
+@pytest.mark.parametrize("call", ["chunk", "commit"])
+@pytest.mark.parametrize("manner", ["github", "act"])
+def test_a_page_in_place_of_an_answer_is_no_success(
+    service: ActionsService,
+    make_cache: Callable[..., Cache],
+    source: Path,
+    call: str,
+    manner: Literal["github", "act"],
+) -> None:
+    service.v1.manner = manner
+    cache = make_cache("v1")
+    service.faults.next(call, Fault.not_json(), times=2)
+    cache.save("job-1", VERSION, source)
+    assert cache.lookup(["job-1"], VERSION) is not None
+    service.faults.next(call, Fault.not_json(), times=999)
+    with pytest.raises(ProtocolError, match="answered 200 with a body that is no JSON"):
+        cache.save("job-2", VERSION, source)
+    assert cache.lookup(["job-2"], VERSION) is None
 
 
 @pytest.mark.parametrize("call", ["reserve", "commit"])

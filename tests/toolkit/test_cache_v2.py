@@ -40,6 +40,19 @@ def test_both_json_spellings_are_read(service: ActionsService, make_cache: Calla
     assert cache.download(hit, source.with_name("target")) == source.stat().st_size
 
 
+@pytest.mark.parametrize("told", ['"true"', '"false"', "1", "null", "[]"])
+def test_only_true_is_taken_for_true(
+    service: ActionsService, make_cache: Callable[..., Cache], source: Path, told: str
+) -> None:
+    body = f'{{"ok":{told},"signed_download_url":"http://h/","matched_key":"job-1","signed_upload_url":"http://h/"}}'
+    for method in ("GetCacheEntryDownloadURL", "CreateCacheEntry"):
+        service.faults.next(method, Fault.status(200, body))
+    cache = make_cache("v2")
+    assert cache.lookup(["job-1"], VERSION) is None
+    with pytest.raises(ReservedError):
+        cache.save("job-1", VERSION, source)
+
+
 def test_finalize_is_repeated_while_the_blob_is_not_seen(
     service: ActionsService, make_cache: Callable[..., Cache], source: Path, clock: Clock
 ) -> None:

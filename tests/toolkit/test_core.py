@@ -151,7 +151,7 @@ def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.Monke
 
 def test_failing_prints_an_error_and_gives_the_exit_code(capfd: pytest.CaptureFixture[str]) -> None:
     assert core.set_failed(ValueError("no\ngood")) == 1
-    assert capfd.readouterr().out == "::error::no%0Agood\n"
+    assert capfd.readouterr().out == "::error::Error: no%0Agood\n"
 
 
 def test_a_summary_grows_up_to_its_limit(file: Path) -> None:

@@ -16,7 +16,7 @@ from checkpoint_action.toolkit.errors import (
     RateLimitedError,
     ToolkitError,
 )
-from checkpoint_action.toolkit.http import FileSlice, HttpClient, Limits, Retries
+from checkpoint_action.toolkit.http import FileSlice, HttpClient, Limits, Response, Retries
 from tests.actions_service import ActionsService, Fault
 from tests.actions_service.messages import Reply, Request, Route, json_reply
 
@@ -117,6 +117,76 @@ def test_past_the_deadline_nothing_is_sent(service: ActionsService, http: HttpCl
 
 def test_an_earlier_deadline_stays_when_more_time_is_asked_for(http: HttpClient, clock: Clock) -> None:
     assert http.within(5).within(50).deadline == clock.now + 5
+
+
+def test_a_view_that_is_stopped_sends_nothing_more_and_others_go_on(
+    service: ActionsService, http: HttpClient, url: str, clock: Clock
+) -> None:
+    view = http.stoppable()
+    assert view.request_json("GET", url, label="echo")["method"] == "GET"
+    view.stop()
+    with pytest.raises(DeadlineError):
+        view.request("GET", url, label="echo")
+    with pytest.raises(DeadlineError):
+        view.pause(1, "waiting")
+    assert service.calls["echo"] == 1
+    assert clock.sleeps == []
+    http.request("GET", url, label="echo")
+
+
+def test_a_stop_ends_what_is_under_way(service: ActionsService, http: HttpClient) -> None:
+    service.parts.append(Endpoint(lambda _request: Reply(200, b"x" * 4_000_000)))
+    view = http.stoppable()
+    with view.stream("GET", f"{service.origin}/echo", label="echo") as answer:
+        assert next(answer.chunks)
+        view.stop()
+        with pytest.raises(DeadlineError):
+            next(answer.chunks)
+
+
+def test_a_stop_ends_a_wait(service: ActionsService, url: str) -> None:
+    service.faults.next("echo", Fault.status(429, retry_after="60"))
+    client = HttpClient(env={}).stoppable()
+    timer = threading.Timer(0.2, client.stop)
+    timer.start()
+    with pytest.raises(DeadlineError):
+        client.within(300).request("GET", url, label="echo")
+    timer.join()
+    client.close()
+    assert service.calls["echo"] == 1
+
+
+def test_a_refusal_tells_whether_an_earlier_try_may_have_been_carried_out(
+    service: ActionsService, http: HttpClient, url: str
+) -> None:
+    for before, repeated in [
+        ([], False),
+        ([Fault.status(429)], False),
+        ([Fault.status(502)], True),
+        ([Fault.reset()], True),
+        ([Fault.not_json(), Fault.status(429)], True),
+    ]:
+        for fault in (*before, Fault.status(409)):
+            service.faults.next("echo", fault)
+        with pytest.raises(HttpStatusError) as caught:
+            http.request_json("POST", url, label="echo", payload={})
+        assert (caught.value.status, caught.value.repeated) == (409, repeated)
+
+
+def test_a_success_that_the_caller_does_not_take_is_tried_again(
+    service: ActionsService, http: HttpClient, url: str, clock: Clock
+) -> None:
+    service.faults.next("echo", Fault.status(200, "no"), times=2)
+
+    def check(response: Response) -> None:
+        if response.body == b"no":
+            raise ProtocolError("not taken")
+
+    assert b"GET" in http.request("GET", url, label="echo", check=check).body
+    assert clock.sleeps == [1, 2]
+    service.faults.next("echo", Fault.status(200, "no"), times=9)
+    with pytest.raises(ProtocolError, match="not taken"):
+        http.request("GET", url, label="echo", check=check)
 
 
 def test_a_body_that_trickles_ends_at_the_total_limit(service: ActionsService, http: HttpClient, clock: Clock) -> None:

@@ -1,0 +1,60 @@
+"""Commands in a folder of their own, run and timed alike by the benchmarks that compare wall times."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Folder"]
+
+_UNSET = ("CHECKPOINT_", "GITHUB_", "PYTHON")  # PYTHON: also where it is told not to keep compiled modules
+
+
+class Folder:
+    """Runs commands in one folder, without what the environment would change in them.
+
+    :ivar program: the installed checkpoint-run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        beside = Path(sys.executable).with_name("checkpoint-run")
+        found = str(beside) if beside.exists() else shutil.which("checkpoint-run")
+        if found is None:
+            raise SystemExit("checkpoint-run is not installed")
+        self.program = found
+        self._env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(_UNSET)},
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+
+    def run(self, argv: Sequence[str]) -> bytes:
+        """What a command prints; one that fails ends the benchmark."""
+        done = subprocess.run(
+            argv, cwd=self.path, env=self._env, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{shlex.join(argv)}: {done.stderr.decode(errors='replace')}")
+        return done.stdout
+
+    def seconds(self, argv: Sequence[str], check: Callable[[bytes], None] | None = None) -> float:
+        """How long a command takes, by the wall clock.
+
+        :param check: looks at what it has printed.
+        """
+        begin = time.perf_counter()
+        said = self.run(argv)
+        seconds = time.perf_counter() - begin
+        if check is not None:
+            check(said)
+        return seconds

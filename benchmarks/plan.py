@@ -1,0 +1,185 @@
+"""How long `plan` takes for a large job, beside what reads or looks at the same files.
+
+::
+
+    python -m benchmarks.plan                          1,000 steps, 10,000 input files, three kinds of files
+    python -m benchmarks.plan --steps 100 --files 1000 --rounds 3
+
+A chain of steps, each with ten input files of its own, all committed to a git repository, and all steps done. `plan`
+reads each file, as `find … | xargs -P2 -n 64 sha256sum` does; `plan --verify stat` with nothing changed looks at each,
+as `git status` does. All of them alternate, so that what else the machine does hits all alike. What no plan goes below
+is measured as well: starting Python, starting checkpoint-run, and a Python script that does the least any plan must do,
+which is to parse the job file's YAML, to read the state's JSON, and to look at each file. Prints two Markdown tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.measure import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Tree", "main"]
+
+_KIB = 1 << 10
+_SPREAD = 1.2  # of the logarithm of a file's size; source trees have about this
+_LEAST, _MOST = 32, 1 << 20  # bytes of a file
+_SEED = 20260101
+_SETTLED = 3.0  # seconds
+_MOST_OF_SHA256SUM = 2.0
+_MOST_OF_GIT_STATUS = 3.0
+_COMMIT = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0")  # no packing beside the measuring
+_LEAST_WORK = """
+import json, os, yaml
+yaml.compose(open("checkpoint.yml").read(), Loader=yaml.CSafeLoader)
+json.load(open(".checkpoint-run-plan.json"))
+for folder in os.scandir("src"):
+    for entry in os.scandir(folder):
+        entry.stat(follow_symlinks=False)
+"""
+
+
+class Kind(NamedTuple):
+    """Sizes of the files of a tree.
+
+    :param typical: bytes; half of the files are smaller.
+    """
+
+    name: str
+    typical: int
+
+
+_KINDS = (Kind("tiny", _KIB), Kind("source code", 6 * _KIB), Kind("large", 64 * _KIB))
+
+
+class Tree:
+    """A job in a git repository, all of it done.
+
+    :ivar total: bytes of all input files.
+    """
+
+    def __init__(self, path: Path, kind: Kind, steps: int, files: int) -> None:
+        self.total = 0
+        self._path = path
+        self._folder = Folder(path)
+        self._write(kind, steps, files)
+        run = [self._folder.program, "--quiet", "--no-logs", "--verify", "stat"]
+        for argv in (
+            ["git", "init", "--quiet"],
+            ["git", "add", "."],
+            ["git", *_COMMIT, "commit", "--quiet", "-m", "all"],
+            run,
+        ):
+            self._folder.run(argv)
+        os.sync()
+        time.sleep(_SETTLED)  # so that nothing counts as changed just now, neither for git nor for us
+        self._folder.run(["git", "status"])
+        self._folder.run(run)
+
+    def _write(self, kind: Kind, steps: int, files: int) -> None:
+        draw = random.Random(_SEED)
+        lines = ["job: plan", "shell: sh", "steps:"]
+        for step in range(steps):
+            folder = self._path / "src" / f"part{step:04d}"
+            folder.mkdir(parents=True)
+            for number in range(files * step // steps, files * (step + 1) // steps):
+                size = int(min(_MOST, max(_LEAST, draw.lognormvariate(0, _SPREAD) * kind.typical)))
+                (folder / f"file{number:05d}.c").write_bytes(draw.randbytes(size))
+                self.total += size
+            lines += [f"  - id: step{step:04d}", f"    inputs: [src/{folder.name}/**]", "    run: 'true'"]
+        (self._path / "checkpoint.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self._path / ".gitignore").write_text(".checkpoint-run-*\n", encoding="utf-8")
+
+    def contestants(self) -> dict[str, Callable[[], float]]:
+        """What is measured, by name; each call is one run and gives its seconds."""
+        hashing = "find src -type f -print0 | xargs -0 -P2 -n 64"
+        program, seconds = self._folder.program, self._folder.seconds
+        return {
+            "sha256sum": lambda: seconds(["sh", "-c", f"{hashing} sha256sum"]),
+            "openssl": lambda: seconds(["sh", "-c", f"{hashing} openssl dgst -sha256"]),
+            "plan": lambda: seconds([program, "plan", "--json"], _all_done),
+            "git": lambda: seconds(["git", "status"], _clean),
+            "stat": lambda: seconds([program, "plan", "--json", "--verify", "stat"], _all_done),
+            "python": lambda: seconds([sys.executable, "-c", ""]),
+            "version": lambda: seconds([program, "--version"]),
+            "least": lambda: seconds([sys.executable, "-c", _LEAST_WORK]),
+        }
+
+
+def _all_done(said: bytes) -> None:
+    if any(step["action"] != "skip" for step in json.loads(said)["steps"]):
+        raise SystemExit("not every step is done")
+
+
+def _clean(said: bytes) -> None:
+    if b"nothing to commit" not in said:
+        raise SystemExit("the work tree is not as it was committed")
+
+
+def _measure(tree: Tree, rounds: int) -> dict[str, float]:
+    """Median seconds of each, all alternating."""
+    contestants = tree.contestants()
+    found: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):  # the first warms up
+        names = list(contestants)
+        for name in reversed(names) if number % 2 else names:
+            seconds = contestants[name]()
+            if number:
+                found[name].append(seconds)
+        print(f"round {number} of {rounds}", file=sys.stderr)
+    return {name: median(times) for name, times in found.items()}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure and print the tables; 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan", description=__doc__.partition("\n")[0])
+    parser.add_argument("--steps", type=int, default=1000, help="steps of the job (1000)")
+    parser.add_argument("--files", type=int, default=10_000, help="input files of all steps together (10000)")
+    parser.add_argument("--rounds", type=int, default=7, help="runs of each (7)")
+    parser.add_argument("--folder", help="where the trees go (default: the folder for temporary files)")
+    parser.add_argument("--only", choices=[kind.name for kind in _KINDS], help="this kind of files only")
+    options = parser.parse_args(argv)
+    reading = ["| files | in all | plan | sha256sum | ratio | openssl dgst | ratio |", "| --- |" + " ---: |" * 6]
+    looking = [
+        "| files | plan --verify stat | git status | ratio | Python | least work | checkpoint-run --version |",
+        "| --- |" + " ---: |" * 6,
+    ]
+    good = True
+    for kind in _KINDS:
+        if options.only not in (None, kind.name):
+            continue
+        with tempfile.TemporaryDirectory(prefix="plan-", dir=options.folder) as top:
+            print(f"{kind.name}: making the tree and running the job once", file=sys.stderr)
+            tree = Tree(Path(top), kind, options.steps, options.files)
+            times = _measure(tree, options.rounds)
+        text = {name: f"{seconds * 1000:.0f} ms" for name, seconds in times.items()}
+        ratio = {name: times["plan"] / times[name] for name in ("sha256sum", "openssl")}
+        ratio["git"] = times["stat"] / times["git"]
+        reading.append(
+            f"| {kind.name}, {kind.typical / _KIB:g} KiB | {tree.total / (1 << 20):.0f} MiB | {text['plan']} "
+            f"| {text['sha256sum']} | {ratio['sha256sum']:.2f} | {text['openssl']} | {ratio['openssl']:.2f} |"
+        )
+        looking.append(
+            f"| {kind.name} | {text['stat']} | {text['git']} | {ratio['git']:.2f} "
+            f"| {text['python']} | {text['least']} | {text['version']} |"
+        )
+        good = good and ratio["sha256sum"] < _MOST_OF_SHA256SUM and ratio["git"] < _MOST_OF_GIT_STATUS
+    print("\n".join([*reading, "", *looking]))
+    goals = f"plan under {_MOST_OF_SHA256SUM:g} x sha256sum, with stat under {_MOST_OF_GIT_STATUS:g} x git status"
+    print(f"\nGoals ({goals}): {'met' if good else 'missed'}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

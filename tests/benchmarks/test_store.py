@@ -1,0 +1,64 @@
+"""The comparison with the official client still runs, and what it restores is what was saved, for both."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.payloads import mixed, single, small
+from benchmarks.store import Official, Ours, Result, measure_pair, table
+from tests.peers.npm import node  # noqa: F401 - a fixture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.peers.npm import Node
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="the official client's archives need tar and zstd")
+@pytest.mark.parametrize("client", ["ours", "theirs"])
+def test_a_small_tree_goes_up_and_comes_down(tmp_path: Path, node: Node, client: str) -> None:  # noqa: F811
+    payload = tmp_path / "payload"
+    mixed(payload / "out" / "mixed", 1_000_000)
+    small(payload / "out" / "small", 50)
+    single(payload / "out" / "single", 300_000)
+    folder = tmp_path / "round"
+    folder.mkdir()
+    if client == "theirs":
+        shutil.copytree(node.folder, tmp_path / "npm", symlinks=True)
+    measured = Ours() if client == "ours" else Official(tmp_path / "npm")
+    saved, fetched, stored = measure_pair(measured, payload, folder)
+    assert 700_000 < stored < 1_600_000
+    assert saved.seconds > 0 < fetched.seconds
+    assert list(folder.iterdir()) == []
+
+
+def test_the_table_has_the_medians_and_their_ratio() -> None:
+    def rounds(*seconds: float) -> list[tuple[Result, Result, int]]:
+        return [(Result(one, 10, {"pack": one / 2}), Result(2 * one, 30, {}), 5 << 20) for one in seconds]
+
+    head, rule, *lines = table({"a tree": {"ours": rounds(1, 9, 2), "theirs": rounds(4, 4, 4)}}).splitlines()
+    assert {line.count("|") for line in (head, rule, *lines)} == {6}
+    assert lines == [
+        "| a tree | save | 2.0 s | 4.0 s | 0.50 |",
+        "| | – pack | 1.0 s | | |",  # noqa: RUF001 - a dash
+        "| | restore | 4.0 s | 8.0 s | 0.50 |",
+        "| | peak memory, save | 10 MiB | 10 MiB | 1.00 |",
+        "| | peak memory, restore | 30 MiB | 30 MiB | 1.00 |",
+        "| | stored | 5 MiB | 5 MiB | 1.00 |",
+    ]
+
+
+def test_the_trees_are_the_same_each_time(tmp_path: Path) -> None:
+    for top in (tmp_path / "one", tmp_path / "other"):
+        mixed(top, 100_000)
+        small(top / "small", 5)
+        single(top / "single", 50_000)
+    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
+    assert sum((tmp_path / "one" / name).stat().st_size for name in files) > 150_000
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
