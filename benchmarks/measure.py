@@ -9,14 +9,25 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "Spent"]
 
 _UNSET = ("CHECKPOINT_", "GITHUB_", "PYTHON")  # PYTHON: also where it is told not to keep compiled modules
+
+
+class Spent(NamedTuple):
+    """Seconds that a command took.
+
+    :param wall: by the wall clock.
+    :param processor: of all its processes together.
+    """
+
+    wall: float
+    processor: float
 
 
 class Folder:
@@ -47,14 +58,15 @@ class Folder:
             raise SystemExit(f"{shlex.join(argv)}: {done.stderr.decode(errors='replace')}")
         return done.stdout
 
-    def seconds(self, argv: Sequence[str], check: Callable[[bytes], None] | None = None) -> float:
-        """How long a command takes, by the wall clock.
+    def measure(self, argv: Sequence[str], check: Callable[[bytes], None] | None = None) -> Spent:
+        """What a command takes.
 
         :param check: looks at what it has printed.
         """
-        begin = time.perf_counter()
+        before, begin = os.times(), time.perf_counter()
         said = self.run(argv)
-        seconds = time.perf_counter() - begin
+        seconds, after = time.perf_counter() - begin, os.times()
         if check is not None:
             check(said)
-        return seconds
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        return Spent(seconds, used)

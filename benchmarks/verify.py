@@ -85,9 +85,9 @@ def _contest(name: str, sizes: Sequence[int], rounds: int, top: Path) -> tuple[s
     times: dict[str, list[float]] = {which: [] for which in commands}
     for number in range(rounds + 1):  # the first warms up
         for which in reversed(commands) if number % 2 else commands:
-            seconds = folder.seconds(commands[which], _all_done if which == "plan" else None)
+            spent = folder.measure(commands[which], _all_done if which == "plan" else None)
             if number:
-                times[which].append(seconds)
+                times[which].append(spent.wall)
         print(f"{name}: round {number} of {rounds}", file=sys.stderr)
     speed = {which: sum(sizes) / _MIB / median(seconds) for which, seconds in times.items()}
     ratio = {which: speed["plan"] / speed[which] for which in ("sha256sum", "openssl")}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StateError, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, StateError, StateWriteError, UsageError
 from checkpoint_action.intent import check_ids, job_of, lock_wait, named_job, state_paths
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.report.lines import say
@@ -33,13 +34,20 @@ def reset(options: argparse.Namespace, around: Surroundings) -> int:
         known = [*steps, *load(paths).records] if recorded else steps
         check_ids("reset", names, known)
     if not recorded:
-        say(around.out, f"checkpoint-run: job {name}: nothing was recorded")
+        none = json.dumps({"job": name, "forgotten": []})
+        say(around.out, none if options.json else f"checkpoint-run: job {name}: nothing was recorded")
         return 0
+    forgotten = names
     with _locked(paths, options) as lock:
         if names:
             _forget_steps(paths, lock, names, around)
         else:
+            with suppress(CheckpointError):  # what cannot be read can still be forgotten
+                forgotten = list(load(paths).records)
             forget(paths)
+    if options.json:
+        say(around.out, json.dumps({"job": name, "forgotten": forgotten}))
+        return 0
     for step in names:
         say(around.out, f"checkpoint-run: job {name}: what was recorded of '{step}' is forgotten")
     if not names:
@@ -85,8 +93,13 @@ def accept(options: argparse.Namespace, around: Surroundings) -> int:
             journal.close()
         for record in records:
             ProgressFolders(paths.progress).forget(record.step)
+    if options.json:
+        say(around.out, json.dumps({"job": job.name, "accepted": [record.step for record in records]}))
+        return 0
     for step, taken in accepted.items():
         done = "is done as it is" if taken is None else "is taken as done, without running it"
+        if taken is not None and not taken.tries:
+            done += "; it hands nothing on, as it has never run"
         say(around.out, f"checkpoint-run: job {job.name}: '{step}' {done}")
     return 0
 

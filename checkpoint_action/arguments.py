@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NoReturn
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import UsageError
@@ -38,7 +39,35 @@ examples:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see checkpoint-run --help")
+        raise UsageError(f"{self._plain(message)}; see checkpoint-run --help")
+
+    def _plain(self, message: str) -> str:
+        """What argparse says, in plain words."""
+        about = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+        if about is None:
+            missing = "the following arguments are required: id"
+            return "logs needs the id of a step: logs ID" if message == missing else message
+        flag, said = about[1].split("/")[-1], about[2]
+        if value := re.fullmatch(r"ignored explicit argument (.*)", said, re.DOTALL):
+            return f"{flag} takes no value; leave {value[1]} out"
+        if said.startswith("expected "):
+            action = self._option_string_actions.get(flag)
+            name = str(action.metavar or action.dest.upper()) if action else "VALUE"
+            return f"{flag} needs {'the id of a step' if name == 'ID' else 'a value'}: {flag} {name}"
+        if choice := re.fullmatch(r"invalid choice: (.*) \(choose from (.*)\)", said, re.DOTALL):
+            return f"{flag}: {choice[1]} is not valid; use one of {choice[2].replace(chr(39), '')}"
+        return f"{flag}: {said}"
+
+
+class _Once(argparse.Action):
+    """An option whose second value would say something else than its first."""
+
+    def __call__(
+        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "it is there twice; give the first of the steps, all after it run too")
+        setattr(namespace, self.dest, values)
 
 
 def _duration(text: str) -> float:
@@ -145,7 +174,9 @@ def _parser() -> _Parser:
         nargs="+",
         help="run these steps, done or not, and no other; what they need must be done",
     )
-    state.add_argument("--from", metavar="ID", dest="first", help="run this step and all after it, done or not")
+    state.add_argument(
+        "--from", metavar="ID", dest="first", action=_Once, help="run this step and all after it, done or not"
+    )
     state.add_argument(
         "--force",
         metavar="ID",
@@ -205,9 +236,22 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         hint = nearest(word, flags) if kind == "option" else ""
         if word in VERBS and verb is None:
             hint = "; a verb comes first, before all options"
+        if kind == "word" and word not in VERBS:
+            raise UsageError(_stray(rest[0], verb, options.verb))
         raise UsageError(f"unknown {kind} '{rest[0]}'{hint}; see checkpoint-run --help")
     _check_selection(options)
     return options
+
+
+def _stray(word: str, given: str | None, verb: str) -> str:
+    """What to say of a word that belongs to no option."""
+    if verb in ("run", "plan"):
+        what = f"{given} takes no step ids" if given else f"unknown word '{word}'"
+        return f"{what}; to choose steps write --only {word}"
+    if verb == "logs":
+        return f"logs takes the id of one step; leave '{word}' out"
+    why = "it shows all steps" if verb == "status" else "it is about the step that calls it"
+    return f"{verb} takes no step ids, {why}; leave '{word}' out"
 
 
 def _check_selection(options: argparse.Namespace) -> None:

@@ -13,17 +13,18 @@ from checkpoint_action.arguments import parse_arguments
 from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
 from checkpoint_action.intent import Surroundings, job_of, lock_wait, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name
+from checkpoint_action.model import Status
 from checkpoint_action.report.lines import say
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from checkpoint_action.model import Job
+    from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import StatePaths
     from checkpoint_action.runner.selection import Selection
@@ -124,6 +125,7 @@ def _run(options: argparse.Namespace) -> int:
         loaded = load(paths)
         _around().warn(loaded.warnings)
         if selection.everything:
+            _check_decided(job, loaded.records, selection)
             forget(paths)
             loaded = load(paths)
         journal = Journal(paths, loaded, lock=lock)
@@ -135,6 +137,21 @@ def _run(options: argparse.Namespace) -> int:
         return _run_locked(options, job, selection, journal)
     finally:
         lock.release()
+
+
+def _check_decided(job: Job, records: Mapping[str, Record], selection: Selection) -> None:
+    """A fresh start is no decision about a step in which a run died and that must not run twice.
+
+    :raises UsageError: there is such a step, and it is not named.
+    """
+    for step in job.steps:
+        record = records.get(step.id)
+        died = record is not None and record.status is Status.RUNNING
+        if died and step.on_crash == "stop" and step.id not in selection.named:
+            raise UsageError(
+                f"--force: the run died in '{step.id}', which may have done its work; "
+                f"'checkpoint-run accept {step.id}' takes it as done, '--force {step.id}' runs it again"
+            )
 
 
 def _check_logs(job: Job, paths: StatePaths) -> None:

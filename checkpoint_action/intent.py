@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from checkpoint_action.arguments import VERBS
 from checkpoint_action.errors import UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
-from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, nearest
+from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, unknown_id
 from checkpoint_action.model import SYSTEM_SHELL, Job
 from checkpoint_action.report.lines import say
 from checkpoint_action.runner.journal import StatePaths
@@ -150,7 +150,8 @@ def selection_of(options: argparse.Namespace, job: Job) -> Selection:
     if outside is not None:
         raise UsageError(f"--force '{outside}': --only leaves this step out; name it there instead")
     selected = only or (ids[ids.index(options.first) :] if options.first else [])
-    return Selection(everything, frozenset(forced), frozenset(selected), only=bool(only))
+    named = frozenset([*forced, *only, *([options.first] if options.first else [])])
+    return Selection(everything, frozenset(forced), frozenset(selected), only=bool(only), named=named)
 
 
 def check_ids(what: str, names: Collection[str], valid: Collection[str]) -> None:
@@ -161,7 +162,10 @@ def check_ids(what: str, names: Collection[str], valid: Collection[str]) -> None
     """
     for name in names:
         if name not in valid:
-            hint = "; a verb comes first, before all options" if name in VERBS else nearest(name, valid)
+            several = (
+                "give the first one; all after it run too" if what == "--from" else "give ids with a space between them"
+            )
+            hint = "; a verb comes first, before all options" if name in VERBS else unknown_id(name, valid, several)
             raise UsageError(f"{what} '{name}': no step has this id{hint}")
 
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import UsageError
 from checkpoint_action.intent import job_of, named_job, selection_of, state_paths
-from checkpoint_action.jobfile.values import log_name, nearest
-from checkpoint_action.model import Status
+from checkpoint_action.jobfile.values import log_name, unknown_id
+from checkpoint_action.model import Action, Reason, Status
 from checkpoint_action.report.lines import say
 from checkpoint_action.runner.journal import load
 from checkpoint_action.runner.lock import JobLock
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from checkpoint_action.intent import Surroundings
-    from checkpoint_action.model import Record
+    from checkpoint_action.model import Plan, Record
 
 __all__ = ["logs", "plan", "status"]
 
@@ -33,7 +34,8 @@ def plan(options: argparse.Namespace, around: Surroundings) -> int:
     paths = state_paths(options, job.name)
     loaded = load(paths)
     around.warn(loaded.warnings)
-    if JobLock(paths.lock).held():
+    going_on = JobLock(paths.lock).held()
+    if going_on:
         around.warn(["a run of this job is going on; this is how things stand in the middle of it"])
     digests = None
     if options.verify == "stat":
@@ -42,9 +44,23 @@ def plan(options: argparse.Namespace, around: Surroundings) -> int:
 
         digests = ContentDigests(known=read_index(paths.index))
     planned = plan_job(job, loaded.records, around.env, selection=selection, digests=digests)
+    if going_on:
+        planned = _beside_a_run(planned, loaded.records)
     for line in [plan_json(planned)] if options.json else plan_lines(planned):
         say(around.out, line)
     return 0
+
+
+def _beside_a_run(planned: Plan, records: Mapping[str, Record]) -> Plan:
+    """A plan whose running steps are called so: they have not died."""
+    running = {step for step, record in records.items() if record.status is Status.RUNNING}
+    decisions = (
+        replace(one, action=Action.RUN, reason=Reason.INTERRUPTED_BEFORE, detail="it is running right now")
+        if one.step in running
+        else one
+        for one in planned.decisions
+    )
+    return replace(planned, decisions=tuple(decisions))
 
 
 def status(options: argparse.Namespace, around: Surroundings) -> int:
@@ -82,7 +98,10 @@ def logs(options: argparse.Namespace, _around: Surroundings) -> int:
     records = load(paths).records
     record = records.get(options.id)
     if record is None:
-        raise UsageError(f"nothing is recorded of a step '{options.id}'{nearest(options.id, [*steps, *records])}")
+        if options.id in steps:
+            raise UsageError(f"step '{options.id}' has not run yet, so it has no log")
+        hint = unknown_id(options.id, [*steps, *records], "give the id of one step")
+        raise UsageError(f"logs '{options.id}': {'no step has this id' if steps else 'no such step has run'}{hint}")
     if not record.log:
         why = "it was accepted and not run" if record.accepted else "it ran with --no-logs"
         raise UsageError(f"step '{options.id}' has no log; {why}")

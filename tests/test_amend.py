@@ -272,13 +272,19 @@ def test_a_chain_is_accepted_in_the_jobs_order(console: Console, ids: tuple[str,
     assert ran(console) == ""
 
 
-def test_a_changed_step_without_outputs_counts_for_what_needs_it(chain: Console) -> None:
-    """Nobody knows what it leaves: its command stands for that, so what needs it is accepted with it, or runs."""
+def test_an_accepted_step_without_outputs_counts_as_it_did_for_what_needs_it(chain: Console) -> None:
+    """Nobody knows what it leaves: who accepts it says that it is what it was, so nothing that needs it runs."""
     write(chain, ("echo a >>ran", "echo a  >>ran"))
     assert chain.run("accept", "a").returncode == 0
-    assert actions(chain) == {"a": "skip done", "b": "run needs-changed", "c": "run needs-changed"}
-    assert chain.run("accept", "b").returncode == 0
     assert actions(chain) == dict.fromkeys("abc", "skip done")
+
+
+def test_accepting_a_step_that_never_ran_says_that_it_hands_nothing_on(chain: Console) -> None:
+    assert chain.run("reset", "a").returncode == 0
+    assert (
+        "'a' is taken as done, without running it; it hands nothing on, as it has never run"
+        in chain.run("accept", "a").stdout
+    )
 
 
 def test_a_step_that_is_done_stays_as_it_is(chain: Console) -> None:

@@ -195,7 +195,8 @@ def test_json_of_a_run_is_one_event_a_line_and_nothing_else_on_stdout(console: C
     assert events[6].items() >= totals.items()
     # The steps' own output and the reminder are on stderr.
     assert ended.stderr == (
-        "checkpoint-run: job j: note: steps run through the shell exactly as written\nout\nbad\nbad\n"
+        "checkpoint-run: job j: note: steps run in the shell exactly as written; quote what must be quoted\n"
+        "out\nbad\nbad\n"
     )
     again = lines_of(console.run(*words, "--quiet").stdout)
     assert (again[1]["event"], again[1]["id"], again[1]["reason"]) == ("step-skipped", "a", "done")
@@ -228,7 +229,7 @@ JOB_FILE = "job: j\nsteps:\n- {id: a, run: echo x >a}\n"
     ("text", "said"),
     [
         (JOB_FILE + "  timout: 5\n", "checkpoint.yml:4:3: "),
-        ("job: j\nsteps:\n- id: a\n  run: x\n  timout: 5\n", "checkpoint.yml:5:3: step 1: unknown key 'timout'; did"),
+        ("job: j\nsteps:\n- id: a\n  run: x\n  timout: 5\n", "checkpoint.yml:5:3: step 'a': unknown key 'timout'; did"),
         (JOB_FILE + "- {id: A, run: x}\n", "checkpoint.yml:4:8: step id 'A' is there twice, first in line 3"),
         ("job: j\nsteps: []\n", "checkpoint.yml:2:8: there are no steps"),
         ("job: j\n", "checkpoint.yml:1:1: the job file has no steps"),
@@ -266,9 +267,9 @@ STEP = ("--step", "a:echo x >a")
         (("--job", "j", "--step", "build:"), "--step 'build:': write --step ID:COMMAND"),
         (("--job", "j", "--step", ":make"), "--step ':make': write --step ID:COMMAND"),
         (("--job", "j", "--step", "a\n\x1b[31mb:x"), r"--step 'a\n\x1b[31mb': the id is not valid"),
-        (("--job", "j", "--step"), "argument --step: expected one argument; see checkpoint-run --help"),
-        (("-f", "none.yml"), "none.yml:1:1: cannot read the job file: No such file or directory"),
-        (("-f", "."), ".:1:1: cannot read the job file: Is a directory"),
+        (("--job", "j", "--step"), "--step needs a value: --step ID:COMMAND; see checkpoint-run --help"),
+        (("-f", "none.yml"), "there is no job file none.yml; check its name and folder"),
+        (("-f", "."), "cannot read the job file .: it is a folder; name the file in it"),
         (("-f", "x.yml", *STEP), "--file and --step exclude each other; put the step into the file"),
         (("-f", "x.yml", "--chain"), "--chain is for --step; write it into x.yml"),
         (("-f", "x.yml", "--shell", "sh"), "--shell is for --step; write it into x.yml"),
@@ -284,15 +285,15 @@ STEP = ("--step", "a:echo x >a")
         (("--job", "j", *STEP, "--step-timeout", "a:x"), "--step-timeout 'a': 'x' is not a duration"),
         (("--job", "j", *STEP, "--step-artifact", "a"), "--step-artifact 'a': write --step-artifact ID:PATH"),
         (("--job", "j", *STEP, "--step-log", "zz:l"), "--step-log 'zz': no step has this id"),
-        (("--job", "j", *STEP, "--timeout", "soon"), "argument --timeout: 'soon' is not a duration; write 90, 90s,"),
-        (("--job", "j", *STEP, "--timeout", "-1"), "argument --timeout: '-1' is not a duration between"),
-        (("--job", "j", *STEP, "--retry", "-1"), "argument --retry: '-1' is not a whole number from 0"),
-        (("--job", "j", *STEP, "--retry", "1.5"), "argument --retry: '1.5' is not a whole number from 0"),
-        (("--job", "j", *STEP, "--max-failures", "0"), "argument --max-failures: '0' is not a whole number from 1"),
-        (("--job", "j", *STEP, "--wait-lock", "x"), "argument --wait-lock: 'x' is not a duration"),
+        (("--job", "j", *STEP, "--timeout", "soon"), "--timeout: 'soon' is not a duration; write 90, 90s,"),
+        (("--job", "j", *STEP, "--timeout", "-1"), "--timeout: '-1' is not a duration between"),
+        (("--job", "j", *STEP, "--retry", "-1"), "--retry: '-1' is not a whole number from 0"),
+        (("--job", "j", *STEP, "--retry", "1.5"), "--retry: '1.5' is not a whole number from 0"),
+        (("--job", "j", *STEP, "--max-failures", "0"), "--max-failures: '0' is not a whole number from 1"),
+        (("--job", "j", *STEP, "--wait-lock", "x"), "--wait-lock: 'x' is not a duration"),
         (("--job", "j", *STEP, "--timout", "5"), "unknown option '--timout'; did you mean '--timeout'?"),
         (("--job", "j", *STEP, "--time", "5"), "unknown option '--time'"),
-        (("--job", "j", *STEP, "extra"), "unknown word 'extra'; see checkpoint-run --help"),
+        (("--job", "j", *STEP, "extra"), "unknown word 'extra'; to choose steps write --only extra"),
         (("--job", "j", *STEP, "status"), "unknown word 'status'; a verb comes first, before all options"),
         (("statsu",), "unknown verb 'statsu'; did you mean 'status'?; valid are run, plan, status, reset"),
         (("--status", "--reset", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),
@@ -340,7 +341,7 @@ def test_an_unknown_key_ends_the_process_with_2(console: Console) -> None:
     refused = console.run()
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "checkpoint-run: error: checkpoint.yml:4:3: step 1: unknown key 'rum'; did you mean 'run'?\n"
+        "checkpoint-run: error: checkpoint.yml:4:3: step 'a': unknown key 'rum'; did you mean 'run'?\n"
     )
     assert tree(console.folder) == before
 

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.timeout(90),  # a run that does not end fails the test, not the whole suite
 ]
 
-REMINDER = "checkpoint-run: job j: note: steps run through the shell exactly as written"
+REMINDER = "checkpoint-run: job j: note: steps run in the shell exactly as written; quote what must be quoted"
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_step(console: Console) -> None:
     assert (record["exit_code"], record["tries"]) == (0, 1)
     assert record["duration"] >= 0
     # One reminder that the shell gets the text as it is.
-    assert first.stderr.count("steps run through the shell exactly as written") == 1
+    assert first.stderr.count("steps run in the shell exactly as written") == 1
     assert first.stderr.splitlines()[0] == REMINDER
     second = console.run(*words)
     assert second.returncode == 0

@@ -148,7 +148,7 @@ def test_a_file_that_the_runner_would_refuse_fails_the_step(console: Console) ->
     job_file(console, "steps:\n- {id: one, run: 'echo rubbish >> \"$GITHUB_OUTPUT\"'}\n")
     done = console.run()
     assert done.returncode == 1
-    assert "what it hands on cannot be used: $GITHUB_OUTPUT: a line is neither NAME=VALUE" in done.stderr
+    assert "what it hands on cannot be used: $GITHUB_OUTPUT: line 1 is neither NAME=VALUE" in done.stderr
     assert console.statuses("job") == {"one": "failed"}
 
 
@@ -261,3 +261,41 @@ steps:
     done = console.run()
     assert done.returncode == 0, done.stderr
     assert "unset" in done.stdout
+
+
+@pytest.mark.parametrize("line", ["$TOKEN", "=$TOKEN", "A<<$TOKEN", "<<$TOKEN"])
+def test_a_line_that_cannot_be_used_does_not_show_the_secret_in_it(console: Console, line: str) -> None:
+    job_file(console, f'secrets: [TOKEN]\nsteps:\n- {{id: one, run: \'echo "{line}" >> "$GITHUB_OUTPUT"\'}}\n')
+    env = {"TOKEN": "s3cret-token"}
+    done = console.run(env=env)
+    assert done.returncode == 1
+    assert "s3cret" not in done.stdout + done.stderr
+    assert "s3cret" not in json.dumps(console.state("job"))
+
+
+def test_a_secret_in_a_message_of_ours_is_not_shown(console: Console) -> None:
+    job_file(console, "secrets: [TOKEN]\nsteps:\n- {id: one, outputs: ['s3cret-*'], run: 'true'}\n")
+    assert "s3cret-" not in console.run(env={"TOKEN": "s3cret-"}).stderr
+
+
+def test_a_name_with_a_secret_in_it_is_withheld_without_being_told(console: Console) -> None:
+    job_file(
+        console,
+        "secrets: [TOKEN]\nsteps:\n"
+        "- {id: one, run: 'echo \"N$TOKEN=1\" >> \"$GITHUB_ENV\"'}\n- {id: two, run: 'true'}\n",
+    )
+    assert console.run(env={"TOKEN": "s3cret"}).returncode == 0
+    assert "s3cret" not in json.dumps(console.state("job"))
+    assert console.state("job")["one"]["withheld"] == ["N***"]
+
+
+def test_a_plan_beside_a_run_says_that_the_step_is_running(console: Console) -> None:
+    console.fifo("go")
+    console.fifo("ready")
+    job_file(console, "steps:\n- {id: one, on-crash: stop, run: 'echo > ready; read x < go'}\n")
+    process = console.start()
+    (console.folder / "ready").read_text()
+    (row,) = json.loads(console.run("plan", "--json").stdout)["steps"]
+    (console.folder / "go").write_text("\n")
+    process.communicate(timeout=60)
+    assert row["detail"] == "it is running right now"

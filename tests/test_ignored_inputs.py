@@ -42,7 +42,9 @@ def counted(console: Console, inputs: str, folder: str = ".") -> set[str]:
     assert console.run("-f", "job.yml", "--force").returncode == 0
     parts = console.state("job")["a"]["parts"]
     return {
-        name.removeprefix("input ") for name, value in parts.items() if name.startswith("input ") and value != "missing"
+        name.removeprefix("input ")
+        for name, value in parts.items()
+        if name.startswith("input ") and value not in ("missing", "ignored")
     }
 
 
@@ -59,6 +61,9 @@ def counted(console: Console, inputs: str, folder: str = ".") -> set[str]:
         ('["build/deep/*.o"]', {"build/deep/a.o"}),
         ("[build]", {"build/deep/a.o"}),
         ("[build/]", {"build/deep/a.o"}),
+        ("[.git/HEAD]", {".git/HEAD"}),
+        ('["**"]', {".gitignore", "job.yml", "src/tracked.c", "src/new.c", "src/kept.log", "tracked.log"}),
+        ("[.]", {".gitignore", "job.yml", "src/tracked.c", "src/new.c", "src/kept.log", "tracked.log"}),
         ('["*.log"]', {"tracked.log"}),
         ('["**/*.o"]', set()),
         ('["**/*.o", "!build"]', set()),
@@ -114,3 +119,27 @@ def test_a_step_that_writes_ignored_files_among_its_inputs_is_skipped_next_time(
 def test_odd_names_are_known_as_ignored(console: Console, name: str) -> None:
     (console.folder / "src" / name).write_text("x")
     assert counted(console, '["src/*"]') == {"src/tracked.c", "src/new.c", "src/kept.log"}
+
+
+def test_without_a_checkout_of_its_own_a_nested_one_counts_without_what_git_keeps(console: Console) -> None:
+    inner = console.folder / "src" / "nested"
+    inner.mkdir()
+    git(inner, "init")
+    (inner / "a.c").write_text("a")
+    assert counted(console, '["src/nested/**"]') == {"src/nested/a.c"}
+
+
+@pytest.mark.parametrize("inputs", ["['src/*.log', src/new.c, '!src/kept.log']", "['**/*.o']"])
+def test_a_pattern_that_matches_only_ignored_files_is_said(console: Console, inputs: str) -> None:
+    (console.folder / "job.yml").write_text(f"job: job\nsteps:\n- {{id: a, inputs: {inputs}, run: 'true'}}\n")
+    done = console.run("-f", "job.yml")
+    assert done.returncode == 0
+    assert "matches only files that git ignores; they count where a pattern names them" in done.stderr
+
+
+def test_what_git_keeps_is_no_output_unless_it_is_named(console: Console) -> None:
+    (console.folder / "job.yml").write_text("job: job\nsteps:\n- {id: a, outputs: [.], run: 'true'}\n")
+    assert console.run("-f", "job.yml").returncode == 0
+    paths = {entry["path"] for entry in console.state("job")["a"]["layer"]["entries"]}
+    assert "src/new.c" in paths
+    assert not [path for path in paths if path == ".git" or path.startswith(".git/")]

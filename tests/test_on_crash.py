@@ -165,7 +165,6 @@ def test_accept_takes_it_as_done(died: Console) -> None:
         (("--force", "publish"), ["publish", "notify", "other"]),
         (("--from", "publish"), ["publish", "notify", "other"]),
         (("--only", "publish"), ["publish"]),
-        (("--force",), ["build", "publish", "notify", "other"]),
     ],
 )
 def test_who_asks_for_it_runs_it_again(died: Console, words: tuple[str, ...], runs: list[str]) -> None:
@@ -174,6 +173,25 @@ def test_who_asks_for_it_runs_it_again(died: Console, words: tuple[str, ...], ru
     assert ran(died) == runs
     assert died.statuses("j")["publish"] == "done"
     assert planned(died)["publish"][0] == "skip"
+
+
+@pytest.mark.parametrize("words", [("--from", "build"), ("--force", "build"), ("--force", "other")])
+def test_to_name_another_step_is_no_decision(died: Console, words: tuple[str, ...]) -> None:
+    assert planned(died, *words)["publish"][0] == "stop"
+    assert died.run(*words).returncode == 1
+    assert "publish" not in ran(died)
+
+
+def test_a_fresh_start_is_no_decision_either(died: Console) -> None:
+    refused = died.run("--force")
+    assert refused.returncode == 2
+    assert refused.stderr.endswith(
+        "error: --force: the run died in 'publish', which may have done its work; "
+        "'checkpoint-run accept publish' takes it as done, '--force publish' runs it again\n"
+    )
+    assert ran(died) == []
+    assert died.run("--force", "--force", "publish").returncode == 0
+    assert ran(died) == ["build", "publish", "notify", "other"]
 
 
 def test_a_reset_step_runs_like_one_that_never_ran(died: Console) -> None:
@@ -189,7 +207,7 @@ def test_only_a_step_that_needs_it_says_so(died: Console) -> None:
     assert plan["notify"] == (
         "stop",
         "selected",
-        f"it needs 'publish', which would have to run (interrupted-before: {WHAT_TO_DO}); add publish to --only",
+        f"it needs 'publish', which waits for you ({WHAT_TO_DO})",
     )
     assert died.run("--only", "notify").returncode == 2
     assert ran(died) == []

@@ -262,7 +262,7 @@ def test_only_with_several_at_once(console: Console, jobs: str) -> None:
         (("--only", "bb"), "--only 'bb': no step has this id"),
         (("--only", "b", "C"), "--only 'C': no step has this id; did you mean 'c'?"),
         (("--only", "b", "plan"), "--only 'plan': no step has this id; a verb comes first, before all options"),
-        (("--only",), "argument --only: expected at least one argument"),
+        (("--only",), "--only needs the id of a step: --only ID"),
         (("--only", "b", "--from", "c"), "--only and --from exclude each other; name all steps"),
         (("--only", "b", "--force"), "--only runs its steps whatever is recorded of them; leave --force out"),
         (("--only", "b", "--force", "c"), "--force 'c': --only leaves this step out; name it there instead"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.values import nearest, parse_duration, parse_limit
+from checkpoint_action.jobfile.yaml_words import plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -135,6 +136,14 @@ class Value:
             seen[name] = key_node.start_mark.line + 1
             yield key, Value(value_node, self.source, f"{self.what}: {name}")
 
+    def peek(self, key: str) -> str:
+        """The text under a key of a mapping that has not been checked yet; empty where there is none."""
+        if self._kind == "mapping":
+            for key_node, value_node in self.node.value:
+                if key_node.id == "scalar" and value_node.id == "scalar" and key_node.value == key:
+                    return str(value_node.value)
+        return ""
+
     def fields(self, valid: Collection[str]) -> dict[str, Value]:
         """A mapping all of whose keys must be among ``valid``."""
         fields = {}
@@ -166,7 +175,9 @@ def parse(text: str, source: str, what: str) -> Value:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        message = " ".join(part for part in (error.context, error.problem) if part)
+        begun = error.context_mark.line + 1 if error.context_mark else line
+        said = " ".join(part for part in (error.context, error.problem) if part)
+        message = plain_words(said, text, (line, column), begun)
         raise JobFileError(f"not valid YAML: {message}", source=source, line=line, column=column) from None
     except RecursionError:
         raise JobFileError("not usable YAML: nested too deeply", source=source) from None

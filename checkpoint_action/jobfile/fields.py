@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -10,11 +11,13 @@ from checkpoint_action.jobfile.values import nearest, parse_endpoint, parse_retr
 from checkpoint_action.model import AUTO, Retry
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Literal
 
     from checkpoint_action.jobfile.document import Value
 
 __all__ = [
+    "check_not_secret",
     "endpoint_of",
     "env_of",
     "folder_of",
@@ -30,6 +33,7 @@ __all__ = [
 RETRY_KEYS = ("max", "on", "backoff", "backoff-max", "jitter")
 LEFTOVERS = ("leave", "kill")
 ON_CRASH = ("rerun", "stop")
+_NO_NAME = re.compile(r"[=*?\s\0]")
 
 
 def folder_of(fields: dict[str, Value], base: Path, inherited: Path) -> Path:
@@ -51,9 +55,7 @@ def env_of(value: Value) -> dict[str, str]:
     """Variables and their values; an empty value is an empty text."""
     env = {}
     for key, item in value.pairs():
-        name = key.text()
-        if not name or "=" in name:
-            key.fail(f"{value.what}: '{name}' cannot be the name of a variable")
+        name = _variable(key, value.what)
         env[name] = "" if item.is_null else item.text()
     return env
 
@@ -62,11 +64,25 @@ def variables_of(value: Value) -> tuple[str, ...]:
     """Names of variables, each once."""
     names: dict[str, None] = {}
     for item in value.members():
-        name = item.text()
-        if not name or "=" in name:
-            item.fail(f"{value.what}: '{name}' cannot be the name of a variable")
-        names[name] = None
+        names[_variable(item, value.what)] = None
     return tuple(names)
+
+
+def _variable(value: Value, what: str) -> str:
+    """The name of a variable, as any system may have it: also ``ProgramFiles(x86)``."""
+    name = value.text()
+    if not name or _NO_NAME.search(name):
+        value.fail(f"{what}: '{name}' cannot be the name of a variable; write letters, digits and '_', no wildcards")
+    return name
+
+
+def check_not_secret(value: Value, secrets: Collection[str]) -> None:
+    """See that no variable that is to count is a secret: what is recorded of it would tell of its value."""
+    for item in value.members():
+        if item.text() in secrets:
+            item.fail(
+                f"{value.what}: '{item.text()}' is among the secrets, and a secret never counts; take it out here"
+            )
 
 
 def patterns_of(value: Value) -> tuple[str, ...]:
@@ -77,6 +93,8 @@ def patterns_of(value: Value) -> tuple[str, ...]:
         if not pattern.strip("!"):
             item.fail(f"{value.what}: an empty path")
         patterns.append(pattern)
+    if patterns and all(pattern.startswith("!") for pattern in patterns):
+        value.fail(f"{value.what} has only what to leave out ('{patterns[0]}'); add what to take, such as '**'")
     return tuple(patterns)
 
 

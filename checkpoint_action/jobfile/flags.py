@@ -13,10 +13,10 @@ from checkpoint_action.jobfile.values import (
     NAME_RULE,
     is_name,
     log_name,
-    nearest,
     parse_limit,
     parse_retry_cause,
     parse_shell,
+    unknown_id,
 )
 from checkpoint_action.model import SYSTEM_SHELL, Job, Step
 
@@ -176,5 +176,6 @@ def _cause(word: str) -> Literal["error", "timeout"] | int:
 def _named(flag: str, word: str, second: str, steps: dict[str, Step]) -> tuple[str, str]:
     name, rest = split_flag(flag, word, second)
     if name not in steps:
-        raise UsageError(f"{flag} '{name}': no step has this id{nearest(name, steps)}")
+        hint = unknown_id(name, steps, f"give {flag} once for each step")
+        raise UsageError(f"{flag} '{name}': no step has this id{hint}")
     return name, rest

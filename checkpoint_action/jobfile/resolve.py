@@ -7,9 +7,10 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import JobFileError
+from checkpoint_action.errors import JobFileError, UsageError
 from checkpoint_action.jobfile.document import Value, parse
 from checkpoint_action.jobfile.fields import (
+    check_not_secret,
     endpoint_of,
     env_of,
     folder_of,
@@ -21,7 +22,7 @@ from checkpoint_action.jobfile.fields import (
     shell_of,
     variables_of,
 )
-from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, nearest
+from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, unknown_id
 from checkpoint_action.model import Job, Retry, Step
 
 if TYPE_CHECKING:
@@ -102,17 +103,22 @@ class _Scope:
     wait_online: str = ""
     env: dict[str, str] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 def read_job_file(path: Path, source: str) -> str:
     """The text of a job file.
 
-    :raises JobFileError: it cannot be read, or is not UTF-8.
+    :raises UsageError: it cannot be read.
+    :raises JobFileError: it is not UTF-8.
     """
     try:
         raw = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no job file {source}; check its name and folder") from None
     except OSError as error:
-        raise JobFileError(f"cannot read the job file: {error.strerror}", source=source) from None
+        what = "it is a folder; name the file in it" if path.is_dir() else error.strerror
+        raise UsageError(f"cannot read the job file {source}: {what}") from None
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -147,7 +153,10 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
         retry=defaults.retry,
         env=env_of(fields["env"]) if "env" in fields else {},
         pass_env=variables_of(fields["pass-env"]) if "pass-env" in fields else (),
+        secrets=variables_of(fields["secrets"]) if "secrets" in fields else (),
     )
+    if "pass-env" in fields:
+        check_not_secret(fields["pass-env"], scope.secrets)
     if "defaults" in fields:
         given = fields["defaults"].fields(DEFAULTS_KEYS)
         if "timeout" in given:
@@ -162,7 +171,7 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
         name=name,
         root=defaults.root,
         steps=_steps(fields["steps"], scope),
-        secrets=variables_of(fields["secrets"]) if "secrets" in fields else (),
+        secrets=scope.secrets,
         continue_on_error=(
             fields["continue-on-error"].boolean() if "continue-on-error" in fields else defaults.continue_on_error
         ),
@@ -187,6 +196,8 @@ def load_steps(text: str, source: str, defaults: JobDefaults) -> Job:
 
 
 def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
+    if value.is_null:
+        value.fail("steps is empty; add at least one '- id: NAME' with 'run: COMMAND' below it")
     items = value.items()
     if not items:
         value.fail("there are no steps; add at least one 'id' and 'run'")
@@ -209,7 +220,7 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     for step, needs in wanted:
         for need in needs:
             if need.text() not in steps:
-                need.fail(f"step '{step.id}' needs '{need.text()}', which is no step{nearest(need.text(), steps)}")
+                need.fail(f"step '{step.id}' needs '{need.text()}', which is no step{unknown_id(need.text(), steps)}")
     return _in_order(steps, {step.id: needs for step, needs in wanted})
 
 
@@ -237,6 +248,9 @@ def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[St
 
 
 def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, list[Value]]:
+    known = item.peek("id")
+    if is_name(known):
+        item = item.named(f"step '{known}'")
     fields = item.fields(STEP_KEYS)
     for key in ("id", "run"):
         if key not in fields:
@@ -248,6 +262,8 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")
+    if "pass-env" in fields:
+        check_not_secret(fields["pass-env"], scope.secrets)
     needs = fields["needs"].members() if "needs" in fields else []
     default = () if last is None else (last,)
     step = Step(

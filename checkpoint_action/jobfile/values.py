@@ -21,6 +21,7 @@ __all__ = [
     "parse_limit",
     "parse_retry_cause",
     "parse_shell",
+    "unknown_id",
 ]
 
 NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters"
@@ -31,6 +32,7 @@ SHELLS = ("bash", "sh", "pwsh", "python")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z", re.ASCII)
+_SHOWN = 10
 _LONGEST = 10 * 365 * 86400.0
 
 
@@ -47,12 +49,50 @@ def name_from(text: str, default: str) -> str:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the closest of ``valid``, or an empty text when none is close."""
+    """``; did you mean 'x'?`` for the one of ``valid`` that was meant, or an empty text when none is close.
+
+    Close is what a slip of the fingers makes of it, or what it begins with.
+    """
     import difflib  # noqa: PLC0415  # only mistakes pay for it
 
-    folded = {name.casefold(): name for name in valid}
-    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return f"; did you mean '{folded[close[0]]}'?" if close else ""
+    folded = {name.casefold().lstrip("-"): name for name in valid}
+    key = word.casefold().lstrip("-")
+    for close in difflib.get_close_matches(key, folded, n=5, cutoff=0.6):
+        shorter, longer = sorted((key, close), key=len)
+        slips = max(1, min(3, len(longer) // 3))
+        if _slips(key, close) <= slips or (len(shorter) > 2 and longer.startswith(shorter)):
+            return f"; did you mean '{folded[close]}'?"
+    return ""
+
+
+def _slips(one: str, other: str) -> int:
+    """How many letters are left out, put in, exchanged or swapped with the next to make the one of the other."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        now = [row]
+        for column, there in enumerate(other, 1):
+            least = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != there))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == there:
+                least = min(least, before[column - 2] + 1)
+            now.append(least)
+        before, last = last, now
+    return last[-1]
+
+
+def unknown_id(word: str, valid: Iterable[str], several: str = "give ids with a space between them") -> str:
+    """What to say of a word that is the id of no step: the nearest id, or which there are.
+
+    :param several: what to do to name several steps at once.
+    """
+    if "," in word:
+        return f"; {several}"
+    ids = list(dict.fromkeys(valid))
+    hint = nearest(word, ids)
+    if hint or not ids:
+        return hint
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"; the ids are {', '.join(ids[:_SHOWN])}{more}"
 
 
 def parse_duration(text: str) -> float:

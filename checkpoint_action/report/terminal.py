@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMINDER", "StepOutput", "TerminalReport", "same_place"]
 
-REMINDER = "note: steps run through the shell exactly as written"
+REMINDER = "note: steps run in the shell exactly as written; quote what must be quoted"
 
 
 class StepOutput:

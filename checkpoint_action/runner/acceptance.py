@@ -70,6 +70,8 @@ def _accepted(step: Step, job: Job, planner: Planner, record: Record | None, par
     same = result_of(layer) == result_of(before)
     mark = fingerprint(parts)
     layer = before if same else layer
+    # Where it is not known what the step left, it is said to be what it was.
+    unseen = known is not None and not layer.entries and not before.entries
     base = known or Record(step.id, Status.DONE, mark, step.command)
     return replace(
         base,
@@ -79,7 +81,7 @@ def _accepted(step: Step, job: Job, planner: Planner, record: Record | None, par
         exit_code=None,
         error="",
         layer=layer,
-        result=result_for(layer, mark),
+        result=base.result if unseen else result_for(layer, mark),
         archive=base.archive if same else None,
     )
 

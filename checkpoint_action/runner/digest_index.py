@@ -138,16 +138,23 @@ class FolderClock:
         if newest < self._now:
             return True
         try:
-            self._now = _touched(self._file.fileno())
-            if self._patient and 0 <= newest - self._now < _TICK * 1e9:
-                end = time.monotonic() + _TICK
-                while newest >= self._now and time.monotonic() < end:
-                    time.sleep(_PAUSE)
-                    self._now = _touched(self._file.fileno())
-                self._patient = newest < self._now  # the clock is coarser than a tick, so that no wait helps
+            self._now = self._ask(newest, self._file.fileno())
         except OSError:
             return False
         return newest < self._now
+
+    def _ask(self, newest: int, fd: int) -> int:
+        """What time it is now, or after the next tick where that makes it later than ``newest``."""
+        first = now = _touched(fd)
+        if newest >= now:
+            now = _touched(fd)  # some kernels count finely, but only from the second look within a tick on
+        if self._patient and 0 <= newest - now < _TICK * 1e9:
+            end = time.monotonic() + _TICK
+            while newest >= now and time.monotonic() < end:
+                time.sleep(_PAUSE)
+                now = _touched(fd)
+            self._patient = newest < now or now > first  # else the clock is coarser than a tick, and no wait helps
+        return now
 
 
 def _touched(fd: int) -> int:

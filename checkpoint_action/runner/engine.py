@@ -12,7 +12,7 @@ from checkpoint_action.errors import StateWriteError, StoreError
 from checkpoint_action.model import Action, Decision, Reason, Record, Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
-from checkpoint_action.runner.fingerprint import MISSING_INPUT, fingerprint
+from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
 from checkpoint_action.runner.lent import Lent
 from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
@@ -206,8 +206,8 @@ class Engine:
                     return
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
-        for name in sorted(part for part, value in parts.items() if value == MISSING_INPUT):
-            self._tell(events.Warned(f"step '{step.id}': its {name} matches no file"))
+        for name in sorted(part for part, value in parts.items() if value in USELESS_INPUTS):
+            self._tell(events.Warned(f"step '{step.id}': its {name} {USELESS_INPUTS[parts[name]]}"))
         if decision.action is Action.RESTORE:
             decision = self._planner.held.judge(step, self._restore(position, step, decision))
         if decision.action is Action.RUN:

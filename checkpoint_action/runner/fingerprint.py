@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Reason
 from checkpoint_action.runner.hashing import text_digest
+from checkpoint_action.runner.ignored import matched_by_none_but
 from checkpoint_action.runner.outputs import expand, names_in
 from checkpoint_action.runner.scan import entries_of
 from checkpoint_action.runner.tracked import tracked_digest
@@ -23,11 +24,19 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.ignored import IgnoredFiles
 
-__all__ = ["MISSING_INPUT", "explain_change", "fingerprint", "fingerprint_parts"]
+__all__ = ["USELESS_INPUTS", "explain_change", "fingerprint", "fingerprint_parts"]
 
 FORMAT = 1
 UNSET = "unset"
 MISSING_INPUT = "missing"
+IGNORED_INPUT = "ignored"
+
+USELESS_INPUTS = {
+    MISSING_INPUT: "matches no file",
+    IGNORED_INPUT: "matches only files that git ignores; they count where a pattern names them",
+}
+"""What to say of an input, by its part of a fingerprint."""
+
 _SHOWN = 60  # characters of a command in a message
 
 
@@ -77,11 +86,15 @@ def fingerprint_parts(
 def _input_parts(
     patterns: tuple[str, ...], cwd: Path, root: Path, digests: ContentDigests, ignored: IgnoredFiles | None
 ) -> dict[str, str]:
+    parts: dict[str, str] = {}
     paths, missing = expand(patterns, cwd, through=True)
     literal = {os.path.normpath(cwd / pattern) for pattern in patterns} if len(paths) <= len(patterns) else ()
     if ignored is not None and not set(paths).issubset(literal):
-        paths = ignored.without(paths, patterns, cwd)  # some are not named by their very path
-    parts = {}
+        matched = paths  # some are not named by their very path
+        paths = ignored.without(matched, patterns, cwd)
+        if len(paths) < len(matched):
+            useless = matched_by_none_but(patterns, cwd, set(matched).difference(paths), paths)
+            parts.update((f"input {pattern}", IGNORED_INPUT) for pattern in useless)
     with closing(entries_of(names_in(root, paths), digests)) as entries:
         for name, entry in entries:
             if isinstance(entry, OSError):
@@ -122,22 +135,36 @@ _REASONS = (
 def explain_change(
     old: Mapping[str, str], new: Mapping[str, str], old_command: str, new_command: str
 ) -> tuple[Reason, str]:
-    """The first thing that differs, as a reason and a text ``name: old → new``."""
+    """The first thing that differs, as a reason and a text ``name: old → new``, with how many more of its kind do."""
     for kind, reason in _REASONS:
-        names = sorted(name for name in {*old, *new} if name.partition(" ")[0] == kind)
-        for name in names:
-            before, after = old.get(name), new.get(name)
-            if before == after:
-                continue
-            if kind == "command":
-                return reason, _commands(old_command, new_command)
-            if kind == "output":
-                return reason, f"{name.partition(' ')[2]}: {before or 'not declared'} → {after or 'not declared'}"
-            label = name.partition(" ")[2] or name
-            if kind in {"env", "pass-env", "value"}:
-                return reason, f"{label}: {_presence(before)} → {_presence(after)}"
-            return reason, f"{label}: {_short(before)} → {_short(after)}"
+        names = sorted(
+            name for name in {*old, *new} if name.partition(" ")[0] == kind and old.get(name) != new.get(name)
+        )
+        if not names:
+            continue
+        if kind == "command":
+            return reason, _commands(old_command, new_command)
+        before, after = old.get(names[0]), new.get(names[0])
+        more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+        return reason, f"{names[0].partition(' ')[2] or kind}: {_change(kind, before, after)}{more}"
     return Reason.COMMAND_CHANGED, "recorded by another format"
+
+
+_NOT_BEFORE = {"input": "not there", "needs": "not needed", "output": "not declared"}
+_NO_LONGER = {"input": "not there, or no input any more", "needs": "not needed", "output": "not declared"}
+
+
+def _change(kind: str, before: str | None, after: str | None) -> str:
+    if kind in {"env", "pass-env", "value"}:
+        return f"{_presence(before)} → {_presence(after)}"
+    if before is not None and after is not None:
+        old_mode, space, old_content = before.partition(" ")
+        new_mode, _, new_content = after.partition(" ")
+        if kind == "input" and space and old_content == new_content:
+            return f"mode {old_mode} → {new_mode}"
+    old = _NOT_BEFORE.get(kind, "none") if before is None else _short(before)
+    new = _NO_LONGER.get(kind, "none") if after is None else _short(after)
+    return f"result {old} → {new}" if kind == "needs" else f"{old} → {new}"
 
 
 def _commands(old: str, new: str) -> str:
@@ -165,9 +192,9 @@ def _presence(value: str | None) -> str:
     return "empty" if value == text_digest("") else f"value {value[:8]}"
 
 
-def _short(value: str | None) -> str:
-    if value is None:
-        return "not there"
+def _short(value: str) -> str:
+    if value in USELESS_INPUTS:
+        return USELESS_INPUTS[value].partition(";")[0]
     mode, space, content = value.partition(" ")
     if space and len(content) == 64:
         return f"{mode} sha256 {content[:12]}"

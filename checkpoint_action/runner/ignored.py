@@ -6,15 +6,16 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from checkpoint_action.runner.globs import literal, static_prefix
+from checkpoint_action.runner.globs import literal, matcher, static_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["IgnoredFiles"]
+__all__ = ["IgnoredFiles", "matched_by_none_but"]
 
 _GIT = ("git", "-c", "safe.directory=*")
+_GIT_FOLDER = f"{os.sep}.git{os.sep}"
 _LIST = (*_GIT, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 
 
@@ -34,7 +35,7 @@ class IgnoredFiles:
         self._known = None
 
     def without(self, paths: Iterable[str], patterns: Sequence[str], cwd: Path) -> list[str]:
-        """Paths that patterns matched, without those that git ignores and no pattern names.
+        """Paths that patterns matched, without git's own and those that it ignores, unless a pattern names them.
 
         A path is named by a pattern without wildcards, and by one that begins with an ignored folder: ``build/**``
         names what ``build/`` holds.
@@ -44,19 +45,13 @@ class IgnoredFiles:
         """
         paths = list(paths)
         files, folders = self._ignored()
-        if files.isdisjoint(paths) and not any(path.startswith(folders) for path in paths):
+        if files.isdisjoint(paths) and not any(path.startswith(folders) or _GIT_FOLDER in path for path in paths):
             return paths
-        named = tuple(
-            begin
-            for pattern in patterns
-            if not pattern.startswith("!")
-            and self._is_ignored(begin := os.path.normpath(os.path.join(cwd, _beginning(pattern))), files, folders)
+        beginnings = (
+            os.path.normpath(os.path.join(cwd, _beginning(pattern))) for pattern in patterns if pattern[:1] != "!"
         )
-        return [path for path in paths if not self._is_ignored(path, files, folders) or _below(path, named)]
-
-    @staticmethod
-    def _is_ignored(path: str, files: frozenset[str], folders: tuple[str, ...]) -> bool:
-        return path in files or path.startswith(folders)
+        named = tuple(begin for begin in beginnings if _is_out(begin, files, folders))
+        return [path for path in paths if not _is_out(path, files, folders) or _below(path, named)]
 
     def _ignored(self) -> tuple[frozenset[str], tuple[str, ...]]:
         """Absolute paths of the ignored files and folders, and of the folders again with a separator at the end."""
@@ -84,6 +79,10 @@ class IgnoredFiles:
         return [] if "./" in names else names
 
 
+def _is_out(path: str, files: frozenset[str], folders: tuple[str, ...]) -> bool:
+    return path in files or path.startswith(folders) or _GIT_FOLDER in os.path.join(path, "")
+
+
 def _beginning(pattern: str) -> str:
     """The path that a pattern names, or the folder that all it matches lies in."""
     plain = literal(pattern.replace(os.sep, "/"))
@@ -92,3 +91,26 @@ def _beginning(pattern: str) -> str:
 
 def _below(path: str, named: tuple[str, ...]) -> bool:
     return any(path == begin or path.startswith(os.path.join(begin, "")) for begin in named)
+
+
+def matched_by_none_but(
+    patterns: Sequence[str], cwd: Path, left_out: Collection[str], paths: Collection[str]
+) -> list[str]:
+    """Patterns that matched something, all of which was left out.
+
+    :param left_out: absolute paths.
+    :param paths: the absolute paths that count.
+    """
+    if not left_out:
+        return []
+    return [
+        pattern
+        for pattern in patterns
+        if pattern[:1] != "!" and _matches(pattern, cwd, left_out) and not _matches(pattern, cwd, paths)
+    ]
+
+
+def _matches(pattern: str, cwd: Path, paths: Collection[str]) -> bool:
+    rule = matcher(os.path.normpath(pattern).replace(os.sep, "/"))
+    inside = os.path.join(cwd, "")
+    return any(rule.match(path[len(inside) :].replace(os.sep, "/")) for path in paths if path.startswith(inside))

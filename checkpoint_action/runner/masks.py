@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Values
 
-__all__ = ["MaskWatcher", "without_secrets"]
+__all__ = ["MaskWatcher", "hide", "without_secrets"]
 
 _MARK = b"::add-mask::"
 _LONGEST = 1 << 20  # bytes of one such command
@@ -54,6 +54,13 @@ class MaskWatcher:
         self.values.update(part for part in (text.strip(), *(line.strip() for line in text.splitlines())) if part)
 
 
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """A text for people with every secret in it replaced."""
+    for value in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(value, _HIDDEN)
+    return text
+
+
 def without_secrets(values: Values, secrets: Iterable[str]) -> tuple[Values, tuple[str, ...]]:
     """What of a step's values may be kept, and the names of what may not.
 
@@ -68,17 +75,17 @@ def without_secrets(values: Values, secrets: Iterable[str]) -> tuple[Values, tup
     def secret(text: str) -> bool:
         return any(value in text for value in hidden)
 
-    summary = values.summary
-    for value in hidden:
-        summary = summary.replace(value, _HIDDEN)
+    def redacted(text: str) -> str:
+        return hide(text, hidden)
+
     kept = replace(
         values,
-        env={name: text for name, text in values.env.items() if not secret(text)},
+        env={name: text for name, text in values.env.items() if not secret(text) and not secret(name)},
         path=tuple(folder for folder in values.path if not secret(folder)),
-        outputs={name: text for name, text in values.outputs.items() if not secret(text)},
-        summary=summary,
+        outputs={name: text for name, text in values.outputs.items() if not secret(text) and not secret(name)},
+        summary=redacted(values.summary),
     )
-    withheld = [name for name in values.env if name not in kept.env]
-    withheld += [f"outputs.{name}" for name in values.outputs if name not in kept.outputs]
+    withheld = [redacted(name) for name in values.env if name not in kept.env]
+    withheld += [f"outputs.{redacted(name)}" for name in values.outputs if name not in kept.outputs]
     withheld += ["PATH"] * (len(kept.path) < len(values.path))
     return kept, tuple(withheld)

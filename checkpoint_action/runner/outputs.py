@@ -225,6 +225,8 @@ def collect(patterns: Sequence[str], cwd: Path, root: Path, digests: ContentDige
             if entry is not None:
                 kept[name] = entry
     kept.pop(".", None)  # the workspace itself is always there
+    if not any(".git" in pattern for pattern in patterns):  # the checkout's own, unless it is named
+        kept = {name: entry for name, entry in kept.items() if name != ".git" and not name.startswith(".git/")}
     return Layer(tuple(kept[path] for path in sorted(kept)))
 
 

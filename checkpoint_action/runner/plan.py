@@ -202,11 +202,12 @@ class Planner:
         return {**closed, **known, **_values(record.parts)}
 
     def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
+        died = record is not None and record.status is Status.RUNNING
+        if died and step.on_crash == "stop" and step.id not in self._selection.named:
+            return Decision(step.id, Action.STOP, Reason.INTERRUPTED_BEFORE, _what_to_do(step.id))
         reason = self._selection.reason(step.id)
         if reason is not None:
             return Decision(step.id, Action.RUN, reason)
-        if record is not None and record.status is Status.RUNNING and step.on_crash == "stop":
-            return Decision(step.id, Action.STOP, Reason.INTERRUPTED_BEFORE, _what_to_do(step.id))
         if step.always:
             return Decision(step.id, Action.RUN, Reason.ALWAYS)
         if record is None:

@@ -26,12 +26,14 @@ class Selection:
     :param forced: ids of steps that do.
     :param selected: the same; these may be all that runs.
     :param only: whether none but the selected may run.
+    :param named: ids that a person has named, each by itself; a step that waits for a person runs only then.
     """
 
     everything: bool = False
     forced: frozenset[str] = frozenset()
     selected: frozenset[str] = frozenset()
     only: bool = False
+    named: frozenset[str] = frozenset()
 
     def reason(self, step: str) -> Reason | None:
         """Why a step runs whatever is recorded of it; ``None`` where that is what counts."""
@@ -99,6 +101,9 @@ class Held:
 
 def _what_to_add(causes: Sequence[Decision]) -> str:
     first, *others = causes
+    undecided = next((cause for cause in causes if cause.action is Action.STOP), None)
+    if undecided is not None:
+        return f"it needs '{undecided.step}', which waits for you ({undecided.detail})"
     why = f"{first.reason.value}: {first.detail}" if first.detail else first.reason.value
     text = f"it needs '{first.step}', which would have to run ({why})"
     if len(causes) > _MOST:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import AUTO, Layer, Status, Values
 from checkpoint_action.runner.attempts import Left, judge, run_tries
 from checkpoint_action.runner.descendants import MARKER
-from checkpoint_action.runner.masks import MaskWatcher, without_secrets
+from checkpoint_action.runner.masks import MaskWatcher, hide, without_secrets
 from checkpoint_action.runner.online import LONGEST_WAIT, wait_online
 from checkpoint_action.runner.outputs import collect
 from checkpoint_action.runner.process import Command, End, Limits, Outcome, run_command
@@ -187,6 +187,9 @@ class StepRunner:
             if tried.status is not Status.DONE and files is not None:
                 summary, _withheld = without_secrets(Values(summary=files.summary()), secrets)
                 tried = replace(tried, left=Left(values=summary))
+            tried = replace(
+                tried, error=hide(tried.error, secrets), notes=tuple(hide(note, secrets) for note in tried.notes)
+            )
         finally:
             if files is not None:
                 self._lent.folder.give_back(files, alone=outcome.alone)

@@ -21,7 +21,6 @@ SUMMARY_LIMIT = 1 << 20
 """Bytes of a summary; of a larger one GitHub shows nothing, and nothing is kept."""
 
 _LONGEST = 16 << 20  # bytes of one of the other files; whatever is in a larger one was not meant as a value
-_MOST_BYTES_OF_A_NAME = 200  # in a message
 
 _FILES = {"env": "ENV", "path": "PATH", "output": "OUTPUT", "summary": "STEP_SUMMARY"}
 
@@ -37,27 +36,29 @@ def parse_values(text: str) -> dict[str, str]:
     line, exactly as it was given; the end of the line before it is no part of the value. Empty lines between values
     are nothing. Of two values of one name the last counts. (GitHub's runner, ``FileCommandManager.cs``.)
 
-    :raises ValueFileError: a line is neither of the two, or a delimiter does not come.
+    :raises ValueFileError: a line is neither of the two, or a delimiter does not come. It names the line by its number,
+        as what is in it may be secret.
     """
     values: dict[str, str] = {}
-    lines = _lines(text)
+    lines = _Lines(text)
     for line, _end in lines:
         if not line:
             continue
+        begin = lines.number
         equals, heredoc = line.find("="), line.find("<<")
         if equals >= 0 and (heredoc < 0 or equals < heredoc):
             name, value = line[:equals], line[equals + 1 :]
             if not name:
-                raise ValueFileError(f"a line has no name before its '=': {_shown(line)}")
+                raise ValueFileError(f"line {begin} has no name before its '='")
         elif heredoc >= 0:
             name, delimiter = line[:heredoc], line[heredoc + 2 :]
             if not name or not delimiter:
-                raise ValueFileError(f"a line has no name before its '<<', or no delimiter after it: {_shown(line)}")
+                raise ValueFileError(f"line {begin} has no name before its '<<', or no delimiter after it")
             value = _until(lines, delimiter)
         else:
-            raise ValueFileError(f"a line is neither NAME=VALUE nor NAME<<DELIMITER: {_shown(line)}")
+            raise ValueFileError(f"line {begin} is neither NAME=VALUE nor NAME<<DELIMITER")
         if "\0" in name or "\0" in value:
-            raise ValueFileError(f"the value of {_shown(name)} has a NUL in it")
+            raise ValueFileError(f"the value of line {begin} has a NUL in it")
         values[name] = value
     return values
 
@@ -67,37 +68,49 @@ def parse_paths(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if "\0" in line:
-            raise ValueFileError(f"the folder {_shown(line)} has a NUL in it")
+            raise ValueFileError("a folder has a NUL in it")
         if line:
             found.pop(line, None)
             found[line] = None
     return tuple(found)
 
 
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line and what ended it. A carriage return belongs to a line's end on Windows only, as with the runner."""
-    at = 0
-    while at < len(text):
+class _Lines:
+    """Each line and what ended it. A carriage return belongs to a line's end on Windows only, as with the runner.
+
+    :ivar number: of the line that was given last, from 1.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self.number = 0
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return self
+
+    def __next__(self) -> tuple[str, str]:
+        text, at = self._text, self._at
+        if at >= len(text):
+            raise StopIteration
+        self.number += 1
         end = text.find("\n", at)
         if end < 0:
-            yield text[at:], ""
-            return
+            self._at = len(text)
+            return text[at:], ""
+        self._at = end + 1
         cut = end - 1 if sys.platform == "win32" and end > at and text[end - 1] == "\r" else end
-        yield text[at:cut], text[cut : end + 1]
-        at = end + 1
+        return text[at:cut], text[cut : end + 1]
 
 
-def _until(lines: Iterator[tuple[str, str]], delimiter: str) -> str:
+def _until(lines: _Lines, delimiter: str) -> str:
+    begin = lines.number
     parts: list[str] = []
     for line, end in lines:
         if line == delimiter:
             return "".join(parts[:-1])
         parts += (line, end)
-    raise ValueFileError(f"no line is the delimiter {_shown(delimiter)} alone, so its value does not end")
-
-
-def _shown(text: str) -> str:
-    return ascii(text[:_MOST_BYTES_OF_A_NAME])
+    raise ValueFileError(f"the value that begins in line {begin} does not end: no later line is its delimiter alone")
 
 
 class ValueFilesPool:

@@ -100,9 +100,9 @@ class GithubCacheStore:
         try:
             yield Pieces(entry, self._bounded, seconds)
         except BaseException as error:
-            kind, trace = type(error), error.__traceback__
+            kind, failure, trace = type(error), error, error.__traceback__
             with suppress(StoreError):  # the caller is told of the first failure
-                self._bounded("save", self._lookup_seconds, lambda: opened.__exit__(kind, error, trace))
+                self._bounded("save", self._lookup_seconds, lambda: opened.__exit__(kind, failure, trace))
             raise
         self._bounded("save", seconds, lambda: opened.__exit__(None, None, None))
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from checkpoint_action.errors import JobFileError
+from checkpoint_action.errors import JobFileError, UsageError
 from checkpoint_action.jobfile.resolve import JobDefaults, load_job, load_steps, read_job_file
 from checkpoint_action.model import Job, Retry, Step
 
@@ -292,9 +292,9 @@ MISTAKES = [
     ("§jbo: a\nsteps: []", "the job file: unknown key 'jbo'; did you mean 'job'?"),
     ("§step: []", "the job file: unknown key 'step'; did you mean 'steps'?"),
     ("job: a\n§job: b", "the job file: key 'job' is there twice (first in line 1); remove one"),
-    ("steps:\n- id: a\n  §rum: x", "step 1: unknown key 'rum'; did you mean 'run'?"),
-    ("steps:\n- id: a\n  run: x\n  §need: b", "step 1: unknown key 'need'; did you mean 'needs'?"),
-    ("steps:\n- id: a\n  run: x\n  §run: y", "step 1: key 'run' is there twice (first in line 3); remove one"),
+    ("steps:\n- id: a\n  §rum: x", "step 'a': unknown key 'rum'; did you mean 'run'?"),
+    ("steps:\n- id: a\n  run: x\n  §need: b", "step 'a': unknown key 'need'; did you mean 'needs'?"),
+    ("steps:\n- id: a\n  run: x\n  §run: y", "step 'a': key 'run' is there twice (first in line 3); remove one"),
     (
         "defaults: {§timout: 1}\nsteps: []",
         "the job file: defaults: unknown key 'timout'; did you mean 'timeout'?",
@@ -312,7 +312,7 @@ MISTAKES = [
     ("§make", "the job file must be a mapping, not a text"),
     ("§job: a", "the job file has no steps; add 'steps:' with at least one 'id' and 'run'"),
     ("steps: §[]", "there are no steps; add at least one 'id' and 'run'"),
-    ("steps:§", "the job file: steps must be a list, not nothing"),
+    ("steps:§", "steps is empty; add at least one '- id: NAME' with 'run: COMMAND' below it"),
     ("steps: §{a: b}", "the job file: steps must be a list, not a mapping"),
     # job keys
     ("job: §a b\nsteps: []", f"job name 'a b' is not valid; use {ID_RULE}"),
@@ -357,7 +357,7 @@ MISTAKES = [
     ("steps:\n- §make", "step 1 must be a mapping, not a text"),
     ("steps:\n- {id: a, run: x}\n-§", "step 2 must be a mapping, not nothing"),
     ("steps:\n- §run: x", "step 1 has no 'id'"),
-    ("steps:\n- {id: a, run: x}\n- §id: b", "step 2 has no 'run'"),
+    ("steps:\n- {id: a, run: x}\n- §id: b", "step 'b' has no 'run'"),
     ("steps:\n- run: x\n  id: §a/b", f"step id 'a/b' is not valid; use {ID_RULE}"),
     ('steps:\n- run: x\n  id: §""', f"step id '' is not valid; use {ID_RULE}"),
     ("steps:\n- run: x\n  id: §[a]", "step 1: id must be a text, not a list"),
@@ -481,13 +481,13 @@ def test_a_file_that_is_not_utf8_is_named_at_the_place(tmp_path: Path, data: byt
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(JobFileError) as caught:
+    with pytest.raises(UsageError) as caught:
         read_job_file(tmp_path / "none.yml", "none.yml")
-    assert str(caught.value) == "none.yml:1:1: cannot read the job file: No such file or directory"
+    assert str(caught.value) == "there is no job file none.yml; check its name and folder"
 
 
 def test_a_folder_is_no_job_file(tmp_path: Path) -> None:
-    with pytest.raises(JobFileError, match="cannot read the job file"):
+    with pytest.raises(UsageError, match="cannot read the job file"):
         read_job_file(tmp_path, "f.yml")
 
 

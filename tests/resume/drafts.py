@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Draft", "Kind", "SoundStep", "Take", "sound"]
+__all__ = ["LINKS", "Draft", "Kind", "SoundStep", "Take", "sound"]
+
+LINKS = {"src/link.c": ("a.c", "b.c", "nowhere.c"), "src/lib/up.h": ("../c.h", "../a.c", "e.h")}
+"""Links among the sources, and what each may lead to."""
 
 Kind: TypeAlias = Literal["none", "file", "copy", "folder", "glob", "tree"]
 
@@ -198,6 +201,8 @@ def _step(
     needs: Sequence[str],
 ) -> SoundStep:
     out = f"out/{draft.slot}"
+    # Whether a named link to nothing differs from nothing depends on the folder it is named from: not settled here.
+    reads = [read for read in draft.reads if draft.where == "." or read.pattern not in LINKS]
     wordings: tuple[tuple[str, ...], tuple[str, ...]]
     wordings, clean = {
         "none": (((), ()), ""),
@@ -211,12 +216,12 @@ def _step(
     folders = ((out, 0o700), (f"{out}/empty", 0o755)) if draft.kind in {"folder", "tree"} else ()
     names = list(dict.fromkeys([*job_env, *draft.env, *draft.pass_env])) if draft.reads_variables else []
     variables = [Variable(name, number % 2) for number, name in enumerate(names)]
-    source = next((read.pattern for read in draft.reads if "*" not in read.pattern and read.pattern != "src"), "")
+    source = next((read.pattern for read in reads if "*" not in read.pattern and read.pattern != "src"), "")
     recipe = Recipe(
         draft.where,
         f"salt{draft.salt}",
         "" if not draft.remark else f"{' ' * draft.remark}# remark {draft.remark}",
-        (*draft.reads, *taken, *variables),
+        (*reads, *taken, *variables),
         (clean,) if clean else (),
         folders,
         tuple((path, draft.mode) for path in draft.files),
@@ -231,7 +236,7 @@ def _step(
         draft.env,
         job_env,
         draft.pass_env,
-        tuple(dict.fromkeys([*draft.extra, *(read.pattern for read in draft.reads), *listed])),
+        tuple(dict.fromkeys([*draft.extra, *(read.pattern for read in reads), *listed])),
         (*outputs, *([patched] if patched else [])),
         tuple(needs),
         draft.always,

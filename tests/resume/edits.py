@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.resume.disk import File, Folder, Link
-from tests.resume.drafts import sound
+from tests.resume.drafts import LINKS, sound
 from tests.resume.recipe import Read
-from tests.resume.situation import EXTRA, KINDS, LINKS, MODES, READS, SOURCES, VALUES, source
+from tests.resume.situation import EXTRA, KINDS, MODES, READS, SOURCES, VALUES, source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

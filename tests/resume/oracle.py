@@ -96,6 +96,7 @@ class Oracle:
     def _key(self, step: SoundStep, outside: Mapping[str, str], needs: Mapping[str, Result]) -> Hashable:
         tree = self._disk.tree()
         paths, missing = expanded(tree, step.inputs, through=True)
+        paths -= missing  # a link to nothing is as good as nothing
         return (
             step.recipe.text(),
             step.shell,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tests.resume.disk import File, Folder, Link, RememberedDisk
-from tests.resume.drafts import Draft, Kind, Take, sound
+from tests.resume.drafts import LINKS, Draft, Kind, Take, sound
 from tests.resume.recipe import Read
 
 if TYPE_CHECKING:
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tests.resume.disk import Node, RealDisk, Tree
     from tests.resume.drafts import SoundStep
 
-__all__ = ["EXTRA", "KINDS", "LINKS", "MODES", "READS", "SHELLS", "SOURCES", "VALUES", "Seed", "Situation", "source"]
+__all__ = ["EXTRA", "KINDS", "MODES", "READS", "SHELLS", "SOURCES", "VALUES", "Seed", "Situation", "source"]
 
 SOURCES = (
+    "a.c",
     "src/a.c",
     "src/b.c",
     "src/c.h",
@@ -28,7 +29,6 @@ SOURCES = (
     "src/gone.c",
 )
 FOLDERS = ("src", "src/lib", "src/lib/deep")
-LINKS = {"src/link.c": ("a.c", "b.c", "nowhere.c"), "src/lib/up.h": ("../c.h", "../a.c", "e.h")}
 READS = (*SOURCES, *LINKS, "src/*.c", "src/*.c", "src/lib/*.h", "src")
 EXTRA = ("src/*", "src/**", "**/*.h", "src/lib/", "src/lib/**", "src/none-*", "!src/lib/**", "!**/*.h", "src/lib/d.c")
 KINDS: tuple[Kind, ...] = ("file", "file", "file", "copy", "folder", "glob", "tree", "none")
@@ -67,7 +67,6 @@ class Situation:
     """Changes to the workspace are made to a real folder and to one that is only remembered.
 
     :ivar gone: steps that were taken out.
-    :ivar editors: ids of steps that have ever edited a file of another.
     """
 
     def __init__(self, seeds: Sequence[Seed], real: RealDisk) -> None:
@@ -75,7 +74,6 @@ class Situation:
         self.known = RememberedDisk()
         self.drafts: list[Draft] = []
         self.gone: list[Draft] = []
-        self.editors: set[str] = set()
         self.job_env: dict[str, str] = {}
         self.outside: dict[str, str] = {}
         self._count = 0
@@ -90,13 +88,12 @@ class Situation:
 
     def steps(self) -> list[SoundStep]:
         """The sound job of now."""
-        found = sound(self.drafts, self.job_env)
-        self.editors.update(one.name for one in found if one.recipe.patches)
-        return found
+        return sound(self.drafts, self.job_env)
 
     def sources(self) -> Tree:
         """What a run from scratch finds."""
-        return {path: node for path, node in self.known.tree().items() if path.partition("/")[0] == "src"}
+        mine = {*SOURCES, *LINKS, *FOLDERS}
+        return {path: node for path, node in self.known.tree().items() if path in mine}
 
     def outputs(self) -> list[str]:
         """All that lies where steps leave their outputs."""

@@ -180,8 +180,8 @@ def explain(root: Path, old: dict[str, Any], new: dict[str, Any]) -> tuple[Reaso
         ({"shell": "bash"}, {"shell": "sh"}, Reason.COMMAND_CHANGED, "shell: bash → sh"),
         ({}, {"env": {"V": ""}}, Reason.ENV_CHANGED, "V: not declared → empty"),
         ({"pass_env": ("V",)}, {"pass_env": ("V",), "env_now": {"V": ""}}, Reason.ENV_CHANGED, "V: unset → empty"),
-        ({"needs": {"a": "0" * 64}}, {"needs": {}}, Reason.NEEDS_CHANGED, "a: 000000000000 → not there"),
-        ({"inputs": ("in",)}, {"inputs": ("in", "x")}, Reason.INPUTS_CHANGED, "x: not there → missing"),
+        ({"needs": {"a": "0" * 64}}, {"needs": {}}, Reason.NEEDS_CHANGED, "a: result 000000000000 → not needed"),
+        ({"inputs": ("in",)}, {"inputs": ("in", "x")}, Reason.INPUTS_CHANGED, "x: not there → matches no file"),
     ],
 )
 def test_a_change_is_named(

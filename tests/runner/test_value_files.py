@@ -59,15 +59,15 @@ def test_a_file_of_values_is_read(text: str, values: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("A", "a line is neither NAME=VALUE nor NAME<<DELIMITER: 'A'"),
-        ("A=1\nrubbish\n", "a line is neither NAME=VALUE nor NAME<<DELIMITER: 'rubbish'"),
-        ("=1", "a line has no name before its '=': '=1'"),
-        ("<<E\nx\nE", "a line has no name before its '<<', or no delimiter after it: '<<E'"),
-        ("A<<\nx\n\n", "a line has no name before its '<<', or no delimiter after it: 'A<<'"),
-        ("A<<E\nx\n", "no line is the delimiter 'E' alone, so its value does not end"),
-        ("A<<E\nxE\n", "no line is the delimiter 'E' alone, so its value does not end"),
-        ("A=a\0b", "the value of 'A' has a NUL in it"),
-        ("A\0=b", "the value of 'A\\x00' has a NUL in it"),
+        ("A", "line 1 is neither NAME=VALUE nor NAME<<DELIMITER"),
+        ("A=1\n\nrubbish\n", "line 3 is neither NAME=VALUE nor NAME<<DELIMITER"),
+        ("=1", "line 1 has no name before its '='"),
+        ("<<E\nx\nE", "line 1 has no name before its '<<', or no delimiter after it"),
+        ("A<<\nx\n\n", "line 1 has no name before its '<<', or no delimiter after it"),
+        ("B<<F\n1\nF\nA<<E\nx\n", "the value that begins in line 4 does not end: no later line is its delimiter alone"),
+        ("A<<E\nxE\n", "the value that begins in line 1 does not end: no later line is its delimiter alone"),
+        ("A=a\0b", "the value of line 1 has a NUL in it"),
+        ("A\0=b", "the value of line 1 has a NUL in it"),
     ],
 )
 def test_what_the_runner_would_not_take_is_refused(text: str, said: str) -> None:
@@ -156,7 +156,7 @@ def test_bytes_that_are_no_text_survive(files: ValueFiles) -> None:
 
 def test_a_fault_names_the_variable(files: ValueFiles) -> None:
     write(files, "OUTPUT", b"rubbish\n")
-    with pytest.raises(ValueFileError, match=r"^\$GITHUB_OUTPUT: a line is neither"):
+    with pytest.raises(ValueFileError, match=r"^\$GITHUB_OUTPUT: line 1 is neither"):
         files.read()
 
 
