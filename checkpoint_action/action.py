@@ -84,7 +84,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
     job = _job(inputs)
     if inputs.scope == "content":
-        job = _with_tracked_inputs(job)
+        job = _with_tracked_inputs(job, env)
     steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
     check_shells(job.steps, steps_env)
     slug = job_slug(job.name, inputs.identity)
@@ -151,14 +151,14 @@ def _job(inputs: ActionInputs) -> Job:
     return load_job(read_job_file(path, name), name, inputs.defaults)
 
 
-def _with_tracked_inputs(job: Job) -> Job:
+def _with_tracked_inputs(job: Job, env: Mapping[str, str]) -> Job:
     """Where a checkpoint may serve another commit, all tracked files count for a step that does not say what it reads.
 
     :raises UsageError: git cannot tell them.
     """
     steps = tuple(replace(step, tracked_inputs=True) if step.inputs is None else step for step in job.steps)
     if any(step.tracked_inputs for step in steps):
-        tracked_files(job.root)
+        tracked_files(job.root, env)
     return replace(job, steps=steps)
 
 

@@ -259,7 +259,7 @@ ROWS = [
         "an input that is gone",
         Reason.INPUTS_CHANGED,
         "a",
-        f"in.txt: 0644 sha256 {ONE} → matches no file",
+        f"in.txt: 0644 sha256 {ONE} → not there, or no input any more",
         change=lambda w: (w.root / "in.txt").unlink(),
         others=WAVE,
     ),

@@ -206,8 +206,9 @@ class Engine:
                     return
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
-        for name in sorted(part for part, value in parts.items() if value in USELESS_INPUTS):
-            self._tell(events.Warned(f"step '{step.id}': its {name} {USELESS_INPUTS[parts[name]]}"))
+        for name in sorted(part for part in parts if part.startswith("unmatched ")):
+            pattern = name.partition(" ")[2]
+            self._tell(events.Warned(f"step '{step.id}': its input {pattern} {USELESS_INPUTS[parts[name]]}"))
         if decision.action is Action.RESTORE:
             decision = self._planner.held.judge(step, self._restore(position, step, decision))
         if decision.action is Action.RUN:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.ignored import IgnoredFiles
 
-__all__ = ["USELESS_INPUTS", "explain_change", "fingerprint", "fingerprint_parts"]
+__all__ = ["USELESS_INPUTS", "declared_outputs", "explain_change", "fingerprint", "fingerprint_parts"]
 
 FORMAT = 1
 UNSET = "unset"
@@ -63,7 +63,7 @@ def fingerprint_parts(
     """
     cwd = _folder(step.cwd, root if movable else None)
     parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
-    parts.update((f"output {pattern}", "declared") for pattern in ([AUTO] if step.outputs == AUTO else step.outputs))
+    parts.update(declared_outputs(step))
     for name, value in {**step.inherited_env, **step.env}.items():
         parts[f"env {name}"] = text_digest(value)
     for name in step.pass_env:
@@ -77,10 +77,17 @@ def fingerprint_parts(
                 looked[wanted] = found
         parts.update(found)
     if step.tracked_inputs:
-        parts["input files that git tracks"] = tracked_digest(root, digests)
+        parts["input files that git tracks"] = tracked_digest(root, digests, env)
     for name, result in needs.items():
         parts[f"needs {name}"] = result
     return parts
+
+
+def declared_outputs(step: Step) -> dict[str, str]:
+    """What a step declares to leave, as parts of its fingerprint; the order counts where something is taken away."""
+    patterns = (AUTO,) if step.outputs == AUTO else step.outputs
+    ordered = any(pattern.startswith("!") for pattern in patterns)
+    return {f"output {pattern}": f"declared {at}" if ordered else "declared" for at, pattern in enumerate(patterns)}
 
 
 def _input_parts(
@@ -94,14 +101,14 @@ def _input_parts(
         paths = ignored.without(matched, patterns, cwd)
         if len(paths) < len(matched):
             useless = matched_by_none_but(patterns, cwd, set(matched).difference(paths), paths)
-            parts.update((f"input {pattern}", IGNORED_INPUT) for pattern in useless)
+            parts.update((f"unmatched {pattern}", IGNORED_INPUT) for pattern in useless)
     with closing(entries_of(names_in(root, paths), digests)) as entries:
         for name, entry in entries:
             if isinstance(entry, OSError):
                 parts[f"input {name}"] = "cannot be read"
             elif entry is not None and entry.type != "dir":
                 parts[f"input {name}"] = f"{entry.mode:04o} {entry.content}"
-    parts.update((f"input {pattern}", MISSING_INPUT) for pattern in missing)
+    parts.update((f"unmatched {pattern}", MISSING_INPUT) for pattern in missing)
     return parts
 
 
@@ -126,6 +133,7 @@ _REASONS = (
     ("env", Reason.ENV_CHANGED),
     ("pass-env", Reason.ENV_CHANGED),
     ("input", Reason.INPUTS_CHANGED),
+    ("unmatched", Reason.INPUTS_CHANGED),
     ("needs", Reason.NEEDS_CHANGED),
     ("value", Reason.NEEDS_CHANGED),
     ("output", Reason.OUTPUT_CHANGED),
@@ -150,13 +158,25 @@ def explain_change(
     return Reason.COMMAND_CHANGED, "recorded by another format"
 
 
-_NOT_BEFORE = {"input": "not there", "needs": "not needed", "output": "not declared"}
-_NO_LONGER = {"input": "not there, or no input any more", "needs": "not needed", "output": "not declared"}
+_NOT_BEFORE = {
+    "input": "not there",
+    "unmatched": "matched, or no input",
+    "needs": "not needed",
+    "output": "not declared",
+}
+_NO_LONGER = {
+    "input": "not there, or no input any more",
+    "unmatched": "matches, or no input any more",
+    "needs": "not needed",
+    "output": "not declared",
+}
 
 
 def _change(kind: str, before: str | None, after: str | None) -> str:
     if kind in {"env", "pass-env", "value"}:
         return f"{_presence(before)} → {_presence(after)}"
+    if kind == "unmatched":
+        return "matches now, or is no input any more" if after is None else f"{_short(after)} now"
     if before is not None and after is not None:
         old_mode, space, old_content = before.partition(" ")
         new_mode, _, new_content = after.partition(" ")

@@ -54,7 +54,7 @@ class Seen:
         """What counts of it in the step's fingerprint; a variable that the step sets itself does not."""
         values = {f"value {name}": text for name, text in self.env.items() if name not in step.env}
         if self.path:
-            values["value PATH"] = json.dumps(self.path)
+            values["value $GITHUB_PATH"] = json.dumps(self.path)
         for other, outputs in self.outputs.items():
             values.update((f"value steps.{other}.outputs.{name}", text) for name, text in outputs.items())
         if len(values) > _MOST_PARTS:

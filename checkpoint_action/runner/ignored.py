@@ -7,9 +7,10 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
+from checkpoint_action.runner.tracked import git_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["IgnoredFiles", "matched_by_none_but"]
@@ -23,10 +24,12 @@ class IgnoredFiles:
     """What git ignores below a folder, asked for when it is first needed. Without git or a checkout it is nothing.
 
     :param root: absolute folder.
+    :param env: the outside environment.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, env: Mapping[str, str]) -> None:
         self._root = root
+        self._env = git_environment(env)
         self._known: tuple[frozenset[str], tuple[str, ...]] | None = None
         self._checkout: bool | None = None
 
@@ -71,7 +74,9 @@ class IgnoredFiles:
         if not self._checkout:
             return []
         try:
-            done = subprocess.run(_LIST, cwd=self._root, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            done = subprocess.run(
+                _LIST, cwd=self._root, env=self._env, check=True, stdin=subprocess.DEVNULL, capture_output=True
+            )
         except (OSError, subprocess.CalledProcessError):
             return []
         names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]

@@ -80,8 +80,8 @@ def expand(patterns: Sequence[str], cwd: Path, *, through: bool = False) -> tupl
     leads to as well: those paths are found too, and one that leads nowhere counts as no match besides.
     ``!pattern`` takes away from what came before it. Our own files are never found.
 
-    :param through: whether that goes for links matched by ``**`` and ``**/*`` at the end of a pattern, too; else these
-        stand for what a folder holds.
+    :param through: whether that goes for links in a folder that a pattern names, and for those matched by ``**`` and
+        ``**/*`` at its end, too; else these stand for what a folder holds.
     :returns: absolute paths, sorted, folders before what they hold; and the unmatched patterns.
     """
     found: dict[str, None] = {}
@@ -116,7 +116,10 @@ def _matches(pattern: str, cwd: Path, *, through: bool) -> tuple[list[str], list
             return [], []
         if _is_ours(path, cwd) or (pattern.endswith("/") and not os.path.isdir(path)):
             return [], []
-        return _with_content(path) if stat.S_ISDIR(mode) else [path], [path] if stat.S_ISLNK(mode) else []
+        if stat.S_ISDIR(mode):
+            content = _with_content(path)
+            return content, [one for one in content if os.path.islink(one)] if through else []
+        return [path], [path] if stat.S_ISLNK(mode) else []
     pattern = _slashes(pattern)
     folder = static_prefix(pattern)
     start = os.path.normpath(os.path.join(cwd, folder))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
-from checkpoint_action.runner.fingerprint import explain_change, fingerprint, fingerprint_parts
+from checkpoint_action.model import AUTO, Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
+from checkpoint_action.runner.fingerprint import declared_outputs, explain_change, fingerprint, fingerprint_parts
 from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.ignored import IgnoredFiles
-from checkpoint_action.runner.outputs import verify
+from checkpoint_action.runner.outputs import locate, verify
+from checkpoint_action.runner.progress import covered
 from checkpoint_action.runner.selection import Held, Selection
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class Planner:
         self._positions = {step.id: number for number, step in enumerate(job.steps)}
         self._records: dict[str, Record] = {}
         self.digests = digests or ContentDigests(stopped)
-        self._ignored = IgnoredFiles(job.root)
+        self._ignored = IgnoredFiles(job.root, env)
         self._looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = {} if at_rest else None
         self.ownership = Ownership()
         self.handed_on = HandedOn(job)
@@ -136,7 +138,9 @@ class Planner:
         self.held.forget(record.step)
         self._ignored.forget()
         position = self._positions[record.step]
-        self.ownership.put(position, _owned(old), _owned(record))
+        step = self._job.steps[position]
+        root = self._job.root
+        self.ownership.put(position, _owned(old, step, root), _owned(record, step, root))
         self.handed_on.put(position, record.values if record.status is Status.DONE else Values())
 
     def parts(self, step: Step) -> dict[str, str]:
@@ -197,9 +201,29 @@ class Planner:
     def _as_before(self, step: Step, parts: Mapping[str, str], record: Record) -> dict[str, str]:
         """The parts of a step, where they are open those of its last run."""
         closed = {name: value for name, value in parts.items() if not name.startswith(_VALUE)}
-        needs = [f"needs {need}" for need in step.needs if self._is_open(need)]
-        known = {name: record.parts[name] for name in needs if name in record.parts}
+        open_parts = {f"needs {need}" for need in step.needs if self._is_open(need)} & {*record.parts}
+        open_parts.update(name for name in {*closed, *record.parts} if self._is_remade_input(step, name))
+        closed = {name: value for name, value in closed.items() if name not in open_parts}
+        known = {name: record.parts[name] for name in open_parts if name in record.parts}
         return {**closed, **known, **_values(record.parts)}
+
+    def _is_remade_input(self, step: Step, part: str) -> bool:
+        kind, _, name = part.partition(" ")
+        if kind == "input":
+            return self._is_remade(step, locate(self._job.root, name))
+        return kind == "unmatched" and self._is_remade(step, os.path.join(step.cwd, name))  # noqa: PTH118
+
+    def _is_remade(self, step: Step, path: str) -> bool:
+        """Whether a step that this one needs, and which is yet to run, declares to leave a path."""
+        if not self._foreseeing:
+            return False
+        above = Selection(selected=frozenset((step.id,)), only=True).scope(self._job)
+        place = os.path.normpath(path)
+        return any(
+            one.outputs == AUTO or covered(one.outputs, one.cwd, place, folder=True)
+            for one in above
+            if one.id != step.id and self._is_open(one.id)
+        )
 
     def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
         died = record is not None and record.status is Status.RUNNING
@@ -240,7 +264,7 @@ class Planner:
             self._unknown[step.id] = None
 
     def _look_at_outputs(self, step: Step, record: Record) -> Decision:
-        paths = _paths(record.layer)
+        paths = [path for path in _paths(record.layer) if not self._is_remade(step, locate(self._job.root, path))]
         difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
         if difference is None:
             return Decision(step.id, Action.SKIP, Reason.DONE, "accepted" if record.accepted else "")
@@ -253,8 +277,25 @@ def _values(parts: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in parts.items() if name.startswith(_VALUE)}
 
 
-def _owned(record: Record | None) -> Layer:
-    return record.layer if record is not None and record.status is Status.DONE else Layer()
+def _owned(record: Record | None, step: Step, root: Path) -> Layer:
+    """What a record says of paths: nothing once its step is not done, and only of those that it still declares."""
+    if record is None or record.status is not Status.DONE:
+        return Layer()
+    if step.outputs == AUTO or _is_declared_alike(record, step, root):
+        return record.layer
+    entries = (
+        entry
+        for entry in record.layer.entries
+        if covered(step.outputs, step.cwd, os.path.normpath(locate(root, entry.path)), folder=entry.type == "dir")
+    )
+    return Layer(tuple(entries))
+
+
+def _is_declared_alike(record: Record, step: Step, root: Path) -> bool:
+    then = {name: value for name, value in record.parts.items() if name.startswith("output ")}
+    folder = record.parts.get("working-directory", "")
+    same_folder = os.path.normpath(os.path.join(root, folder)) == os.path.normpath(step.cwd)  # noqa: PTH118
+    return same_folder and then == declared_outputs(step)
 
 
 def _what_to_do(step: str) -> str:

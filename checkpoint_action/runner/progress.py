@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.reading import ReadingThreads
 
-__all__ = ["NoDigests", "Progress", "ProgressFolders", "covers", "progress_of", "sync_progress"]
+__all__ = ["NoDigests", "Progress", "ProgressFolders", "covered", "covers", "progress_of", "sync_progress"]
 
 _AT_ONCE = 64
 _SYNCABLE = "r+b" if sys.platform == "win32" else "rb"  # there only a file that may be written can be synced
@@ -199,11 +199,20 @@ def covers(step: Step, job: Job, path: str, *, folder: bool) -> bool:
     :param path: relative to the job's root.
     :param folder: whether it is, or was, a folder.
     """
-    place = os.path.normpath(locate(job.root, path))
+    return covered(step.partial, step.cwd, os.path.normpath(locate(job.root, path)), folder=folder)
+
+
+def covered(patterns: Sequence[str], cwd: Path, place: str, *, folder: bool) -> bool:
+    """Whether patterns take in a place, there or not.
+
+    :param cwd: absolute folder that the patterns start from.
+    :param place: absolute, without ``.`` and ``..``.
+    :param folder: whether it is, or was, a folder.
+    """
     verdict = False
-    for pattern in step.partial:
+    for pattern in patterns:
         taken = pattern.startswith("!")
-        if verdict is taken and _matches(pattern[1:] if taken else pattern, step.cwd, place, folder=folder):
+        if verdict is taken and _matches(pattern[1:] if taken else pattern, cwd, place, folder=folder):
             verdict = not taken
     return verdict
 

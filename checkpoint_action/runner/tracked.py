@@ -15,21 +15,30 @@ from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.scan import entries_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["tracked_digest", "tracked_files"]
+__all__ = ["git_environment", "tracked_digest", "tracked_files"]
 
 
-def tracked_files(root: Path) -> list[str]:
+def git_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which git looks at the folder it is started in; a hook's variables lead it elsewhere."""
+    return {name: value for name, value in env.items() if not name.startswith("GIT_")}
+
+
+def tracked_files(root: Path, env: Mapping[str, str]) -> list[str]:
     """Names of all files that git tracks below a folder, those of submodules too.
 
+    :param env: the outside environment.
     :raises UsageError: the folder is in no git checkout, or there is no git.
     """
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--recurse-submodules"]
     try:
-        done = subprocess.run(command, cwd=root, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run(
+            command, cwd=root, env=git_environment(env), check=True, stdin=subprocess.DEVNULL, capture_output=True
+        )
     except FileNotFoundError:
         raise UsageError("git is not on PATH; list the inputs of every step instead") from None
     except subprocess.CalledProcessError as error:
@@ -38,13 +47,13 @@ def tracked_files(root: Path) -> list[str]:
     return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
 
 
-def tracked_digest(root: Path, digests: ContentDigests) -> str:
+def tracked_digest(root: Path, digests: ContentDigests, env: Mapping[str, str]) -> str:
     """Digest over path, mode and content of every tracked file; one that is missing counts as missing.
 
     Where git cannot tell them (any more: a step may have removed the repository), no two digests are the same.
     """
     try:
-        names = tracked_files(root)
+        names = tracked_files(root, env)
     except UsageError:
         return f"unknown {os.urandom(8).hex()}"
     rows: list[list[str | int]] = []

@@ -212,7 +212,9 @@ def expanded(tree: Tree, patterns: Sequence[str], *, through: bool) -> tuple[set
             behind = {end: left for end, links in behind.items() if end not in taken and (left := links - taken)}
             continue
         tops, named = _tops(tree, pattern), _named(tree, pattern)
-        ends = {path: _beside(path, node) for path in tops if isinstance(node := tree[path], Link)}
+        # A folder that an input names stands for what its links lead to, too.
+        whole = named if through and "*" not in pattern else tops
+        ends = {path: _beside(path, node) for path in whole if isinstance(node := tree[path], Link)}
         if not named or (pattern in ends and ends[pattern] not in tree):
             missing.add(pattern)
         found |= named

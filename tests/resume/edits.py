@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.resume.disk import File, Folder, Link
-from tests.resume.drafts import LINKS, sound
+from tests.resume.drafts import LINKS
 from tests.resume.recipe import Read
 from tests.resume.situation import EXTRA, KINDS, MODES, READS, SOURCES, VALUES, source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from tests.resume.drafts import Draft
     from tests.resume.situation import Seed, Situation
 
 __all__ = ["EDITS", "Edit", "change"]
@@ -39,27 +38,9 @@ def _edit(made: _Change) -> _Change:
 
 
 def change(now: Situation, edit: Edit) -> str:
-    """Make an edit; what it was, in words.
-
-    An edit after which a step would no longer edit a file that is still there is not made: the run after it leaves the
-    former edit in place.
-    """
-    before, gone = list(now.drafts), list(now.gone)
+    """Make an edit; what it was, in words."""
     told = EDITS[edit.kind](now, edit)
-    if _stops_patching(before, now.drafts):
-        now.drafts, now.gone = before, gone
-        told = ""
     return f"{edit.kind}: {told or 'nothing'}"
-
-
-def _stops_patching(before: Sequence[Draft], after: Sequence[Draft]) -> bool:
-    left = {draft.name: draft for draft in after}
-    patched = {one.name: one.recipe.patches for one in sound(after, {})}
-    made = {path for draft in after if draft.can_be_patched for path in draft.files[:1]}
-    return any(
-        one.name in left and one.recipe.patches and one.recipe.patches[0] in made and not patched[one.name]
-        for one in sound(before, {})
-    )
 
 
 def _update(now: Situation, edit: Edit, **changes: Any) -> str:

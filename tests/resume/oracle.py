@@ -28,7 +28,7 @@ class _Done:
     :param result: what the steps that need it depend on.
     """
 
-    key: Hashable
+    key: tuple[Hashable, ...]
     left: Tree
     result: Result
 
@@ -49,6 +49,12 @@ class Expected:
     whole: bool = True
 
 
+def _declared(step: SoundStep) -> Hashable:
+    """What a step declares to leave; the order counts where something is taken away."""
+    ordered = any(pattern.startswith("!") for pattern in step.outputs)
+    return tuple(step.outputs) if ordered else frozenset(step.outputs)
+
+
 class Oracle:
     """Remembers each step by its id, as a run leaves it.
 
@@ -58,6 +64,7 @@ class Oracle:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._known: dict[str, _Done | None] = {}
+        self._declared: dict[str, Sequence[str]] = {}
 
     def run(
         self, steps: Sequence[SoundStep], outside: Mapping[str, str], cut: Cut | None, *, continue_on_error: bool
@@ -65,6 +72,7 @@ class Oracle:
         """One run."""
         expected = Expected()
         places = {step.name: place for place, step in enumerate(steps)}
+        self._declared = {step.name: step.outputs for step in steps}
         blocked: set[str] = set()
         for step in steps:
             needs = {need: self._known.get(need) for need in step.needs}
@@ -93,10 +101,9 @@ class Oracle:
                 break
         return expected
 
-    def _key(self, step: SoundStep, outside: Mapping[str, str], needs: Mapping[str, Result]) -> Hashable:
+    def _key(self, step: SoundStep, outside: Mapping[str, str], needs: Mapping[str, Result]) -> tuple[Hashable, ...]:
         tree = self._disk.tree()
         paths, missing = expanded(tree, step.inputs, through=True)
-        paths -= missing  # a link to nothing is as good as nothing
         return (
             step.recipe.text(),
             step.shell,
@@ -105,11 +112,11 @@ class Oracle:
             frozenset((name, outside.get(name)) for name in step.pass_env),
             frozenset((path, tree[path]) for path in paths if not isinstance(tree[path], Folder)),
             frozenset(missing),
-            frozenset(step.outputs),
+            _declared(step),
             frozenset(needs.items()),
         )
 
-    def _why(self, step: SoundStep, key: Hashable, places: Mapping[str, int]) -> str:
+    def _why(self, step: SoundStep, key: tuple[Hashable, ...], places: Mapping[str, int]) -> str:
         known = self._known.get(step.name)
         if step.always:
             return "it always runs"
@@ -124,11 +131,15 @@ class Oracle:
         return ""
 
     def _last_left(self, path: str, places: Mapping[str, int]) -> Node:
-        """What the last done step that owns a path left there."""
-        owners = [(place, known) for name, place in places.items() if (known := self._known.get(name))]
-        return max((place, known.left[path]) for place, known in owners if path in known.left)[1]
+        """What the last done step that owns a path left there: it must still declare it."""
+        owners = [
+            (place, known.left[path])
+            for name, place in places.items()
+            if (known := self._known.get(name)) and path in expanded(known.left, self._declared[name], through=False)[0]
+        ]
+        return max(owners)[1]
 
-    def _perform(self, step: SoundStep, key: Hashable, outside: Mapping[str, str], cut: Cut | None) -> bool:
+    def _perform(self, step: SoundStep, key: tuple[Hashable, ...], outside: Mapping[str, str], cut: Cut | None) -> bool:
         """Run a step; whether it is done then."""
         env = {**outside, **step.inherited, **step.env}
         code = step.recipe.perform(self._disk, env, cut.trip if cut else None)

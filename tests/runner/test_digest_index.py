@@ -247,7 +247,7 @@ def test_tracked_files_are_not_read_again(
     found = []
     for _ in range(2):
         with kept_digests(index, lost=must_not_be_lost) as digests:
-            found.append(tracked_digest(tmp_path, digests))
+            found.append(tracked_digest(tmp_path, digests, os.environ))
     assert found[0] == found[1]
     assert reads.take() == ["a", "b"]
 

@@ -97,10 +97,10 @@ def test_what_a_step_without_outputs_leaves_is_known_before_it_runs(tmp_path: Pa
     planner = Planner(world.job, world.records, {})
     mark = fingerprint(planner.parts(world.steps["a"]))
     assert plan["b"] == Decision(
-        "b", Action.RUN, Reason.NEEDS_CHANGED, f"a: {world.records['a'].result[:12]} → {mark[:12]}"
+        "b", Action.RUN, Reason.NEEDS_CHANGED, f"a: result {world.records['a'].result[:12]} → {mark[:12]}"
     )
     assert short(plan["c"]) == (Action.RUN, Reason.NEEDS_CHANGED)
-    assert plan["c"].detail.startswith(f"b: {world.records['b'].result[:12]} → ")
+    assert plan["c"].detail.startswith(f"b: result {world.records['b'].result[:12]} → ")
 
 
 @pytest.mark.parametrize("why", ["forced", "selected", "always", "failed", "forgotten"])
@@ -149,7 +149,7 @@ def test_a_new_need_is_named_whatever_it_leaves(tmp_path: Path) -> None:
     world = World(tmp_path, *chain(tmp_path, "a", "b", outputs=["a"]))
     world.steps = {"new": step("new", tmp_path, outputs=("x",)), **world.steps}
     world.change("b", needs=("a", "new"))
-    assert world.plan()["b"] == Decision("b", Action.RUN, Reason.NEEDS_CHANGED, "new: not there → not done")
+    assert world.plan()["b"] == Decision("b", Action.RUN, Reason.NEEDS_CHANGED, "new: result not needed → not done")
 
 
 VALUES = Values(env={"V": "1"})

@@ -110,7 +110,7 @@ def test_outputs_are_variables_where_the_names_allow_it() -> None:
 def test_each_value_counts_under_its_own_name_and_by_digest() -> None:
     step = Step("b", "x", "sh", ROOT)
     parts = Seen({"A": "s"}, ("/p",), {"a": {"v": "1"}}).parts(step)
-    assert set(parts) == {"value A", "value PATH", "value steps.a.outputs.v"}
+    assert set(parts) == {"value A", "value $GITHUB_PATH", "value steps.a.outputs.v"}
     assert all(len(value) == 64 for value in parts.values())
 
 

@@ -98,7 +98,7 @@ CHANGES: list[tuple[str, Callable[[World], object], Reason, str]] = [
     ("env added", lambda w: w.change("a", env={"V": "1", "W": ""}), Reason.ENV_CHANGED, "W: not declared → empty"),
     ("pass-env", set_outside, Reason.ENV_CHANGED, "P: unset → empty"),
     ("inputs", lambda w: w.change("a", inputs=("in.txt",)), Reason.INPUTS_CHANGED, "in.txt: not there → 0644 sha256"),
-    ("needs", lambda w: w.change("a", needs=("z",)), Reason.NEEDS_CHANGED, "z: not there → not done"),
+    ("needs", lambda w: w.change("a", needs=("z",)), Reason.NEEDS_CHANGED, "z: result not needed → not done"),
     ("output gone", lambda w: os.unlink(w.root / "a.out"), Reason.OUTPUT_MISSING, "a.out"),
     ("output edited", lambda w: (w.root / "a.out").write_text("x"), Reason.OUTPUT_CHANGED, "a.out: sha256 "),
     ("always", lambda w: w.change("a", always=True), Reason.ALWAYS, ""),
@@ -165,7 +165,7 @@ def test_an_upstream_with_another_result_goes_on_with_the_wave(world: World) -> 
     second = world.steps["b"]
     found = planner.decide(second, planner.parts(second))
     assert (found.action, found.reason) == (Action.RUN, Reason.NEEDS_CHANGED)
-    assert found.detail == f"a: {world.records['a'].result[:12]} → ffffffffffff"
+    assert found.detail == f"a: result {world.records['a'].result[:12]} → ffffffffffff"
 
 
 def test_a_step_that_was_kept_elsewhere_is_restored(world: World) -> None:
