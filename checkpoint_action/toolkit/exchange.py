@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "Call", "FileSlice", "Limits", "Response", "Retries", "Stream", "patient"]
 
 CHUNK = 256 * 1024
-"""Bytes that are read or sent at once."""
+"""Bytes of an answer that are read at once."""
 
-
+_SENT_AT_ONCE = 64 * 1024  # the limit for a stalled send counts for each: 6.5 kB/s on each connection are enough
 _PATIENCE = 4
 
 
@@ -96,7 +96,7 @@ class FileSlice:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
                 while left:
-                    piece = file.read(min(left, CHUNK))
+                    piece = file.read(min(left, _SENT_AT_ONCE))
                     if not piece:
                         raise ToolkitError(f"{self.path} became shorter while it was sent")
                     left -= len(piece)
@@ -150,6 +150,14 @@ class Call:
             usable = False
         if not usable:
             raise NetworkError(f"{self.label}: not a usable address", permanent=True)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body, as it is sent."""
+        if isinstance(self.body, FileSlice):
+            yield from self.body
+        elif self.body:
+            for at in range(0, len(self.body), _SENT_AT_ONCE):
+                yield self.body[at : at + _SENT_AT_ONCE]
 
     @property
     def place(self) -> str:

@@ -16,16 +16,18 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from checkpoint_action.toolkit.answers import json_object, lower, network_error, status_error
+from checkpoint_action.toolkit.answers import json_object, lower, status_error
+from checkpoint_action.toolkit.connections import Connections
 from checkpoint_action.toolkit.errors import (
     DeadlineError,
     HttpStatusError,
     NetworkError,
     ProtocolError,
 )
-from checkpoint_action.toolkit.exchange import CHUNK, Call, FileSlice, Limits, Response, Retries, Stream
+from checkpoint_action.toolkit.exchange import Call, FileSlice, Limits, Response, Retries, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -71,13 +73,11 @@ class HttpClient:
         self.retries = retries or Retries()
         self.deadline = deadline
         self._user_agent = user_agent
-        self._env = os.environ if env is None else env
+        self._connections = Connections(os.environ if env is None else env)
         self._monotonic = monotonic
         self._sleep = sleep
         self._wall = wall
         self._jitter = jitter
-        self._pools: dict[str | None, urllib3.PoolManager] = {}
-        self._lock = threading.Lock()
         self._stops: tuple[threading.Event, ...] = (threading.Event(),)
 
     def within(self, seconds: float) -> HttpClient:
@@ -127,10 +127,7 @@ class HttpClient:
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            for pool in self._pools.values():
-                pool.clear()
-            self._pools.clear()
+        self._connections.close()
 
     def request(
         self,
@@ -235,7 +232,7 @@ class HttpClient:
         call = self._call(method, url, label, headers=headers, limits=limits)
         raw = self._with_tries(call, lambda: self._open(call))
         try:
-            yield Stream(raw.status, lower(raw.headers), self._pieces(call, raw))
+            yield Stream(raw.status, lower(raw.headers), Connections.pieces(call, raw, partial(self._left, call)))
         finally:
             raw.close()
 
@@ -285,7 +282,7 @@ class HttpClient:
     def _open(self, call: Call) -> urllib3.BaseHTTPResponse:
         """One try: send, follow redirects, and give the answer if it is a success."""
         for _ in range(_MOST_REDIRECTS + 1):
-            raw = self._send(call)
+            raw = self._connections.send(call, partial(self._left, call))
             location = raw.headers.get("location")
             redirects = raw.status in _REDIRECTS and bool(location) and call.method in {"GET", "HEAD"}
             if 200 <= raw.status < 300 or (redirects and not call.follow and raw.status not in _MOVED):
@@ -299,57 +296,9 @@ class HttpClient:
             call = call.redirected(location)
         raise ProtocolError(f"{call.place}: more than {_MOST_REDIRECTS} redirects")
 
-    def _send(self, call: Call) -> urllib3.BaseHTTPResponse:
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - heavy, and many runs make no call
-        from urllib3.util import Timeout  # noqa: PLC0415
-
-        from checkpoint_action.toolkit import transport  # noqa: PLC0415
-
-        left = self._left(call)
-        proxy = transport.proxy_for(call.url, self._env)
-        with self._lock:
-            pool = self._pools.get(proxy)
-            if pool is None:
-                pool = self._pools[proxy] = transport.make_pool(proxy, size=8)
-        target = transport.raw_target(call.url, absolute=proxy is not None and call.url.startswith("http:"))
-        try:
-            return pool.urlopen(
-                call.method,
-                call.url,
-                body=None if call.body is None else self._metered(call, call.body),
-                headers={**call.headers, transport.TARGET_HEADER: target},
-                timeout=Timeout(connect=min(call.limits.connect, left), read=min(call.limits.idle, left)),
-                redirect=False,
-                retries=False,
-                preload_content=False,
-                decode_content=False,
-            )
-        except HTTPError as error:
-            raise network_error(call, error) from error
-
-    def _metered(self, call: Call, body: bytes | FileSlice) -> Iterator[bytes]:
-        """The body in pieces: the limit for a stalled send counts for each of them, not for the whole."""
-        pieces = body if isinstance(body, FileSlice) else (body[at : at + CHUNK] for at in range(0, len(body), CHUNK))
-        for piece in pieces:
-            self._left(call)
-            yield piece
-
-    def _pieces(self, call: Call, raw: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-        while True:
-            self._left(call)
-            try:
-                piece = raw.read1(CHUNK)
-            except HTTPError as error:
-                raise network_error(call, error) from error
-            if not piece:
-                return
-            yield piece
-
     def _read(self, call: Call, raw: urllib3.BaseHTTPResponse, longest: int) -> bytes:
         body = bytearray()
-        for piece in self._pieces(call, raw):
+        for piece in Connections.pieces(call, raw, partial(self._left, call)):
             body += piece
             if len(body) > longest:
                 raise ProtocolError(f"{call.place} answered with more than {longest} bytes")

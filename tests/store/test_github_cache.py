@@ -36,10 +36,10 @@ from checkpoint_action.toolkit.runtime import Runtime
 started = threading.Event()
 
 class Http(HttpClient):
-    def _send(self, call):
-        if call.label == "Put Block":
+    def request(self, method, url, *, label, **options):
+        if label == "Put Block":
             started.set()
-        return super()._send(call)
+        return super().request(method, url, label=label, **options)
 
 store = GithubCacheStore(Cache(Runtime.resolve(os.environ), Http(env={})))
 threading.Thread(target=store.save, args=("job-1", Path(sys.argv[1])), daemon=True).start()
