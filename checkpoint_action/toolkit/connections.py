@@ -1,4 +1,4 @@
-"""The connections of one client: a request out, and its answer in piece by piece. urllib3 is imported with the first."""
+"""The connections of one client: a request out, its answer in piece by piece. urllib3 is imported with the first."""
 
 from __future__ import annotations
 
