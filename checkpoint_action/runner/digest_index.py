@@ -150,7 +150,9 @@ class FolderClock:
             now = _touched(fd)  # some kernels count finely, but only from the second look within a tick on
         if self._patient and 0 <= newest - now < _TICK * 1e9:
             end = time.monotonic() + _TICK
-            while newest >= now and time.monotonic() < end:
+            last = False
+            while newest >= now and not last:
+                last = time.monotonic() >= end  # looked at before the wait, so that there is one after all of the tick
                 time.sleep(_PAUSE)
                 now = _touched(fd)
             self._patient = newest < now or now > first  # else the clock is coarser than a tick, and no wait helps

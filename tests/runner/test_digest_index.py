@@ -241,7 +241,7 @@ def test_nothing_of_ours_is_left_beside_the_index(tmp_path: Path, index: Path) -
 def test_tracked_files_are_not_read_again(
     tmp_path: Path, index: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("checkpoint_action.runner.tracked.tracked_files", lambda _root: ["a", "b"])
+    monkeypatch.setattr("checkpoint_action.runner.tracked.tracked_files", lambda _root, _env: ["a", "b"])
     for name in "ab":
         (tmp_path / name).write_text(name)
     found = []
