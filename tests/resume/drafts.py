@@ -229,6 +229,7 @@ def _step(
         (patched, draft.mode) if patched else None,
         f"by {draft.slot}",
     )
+    inputs = tuple(dict.fromkeys([*draft.extra, *(read.pattern for read in reads), *listed]))
     return SoundStep(
         draft.name,
         recipe,
@@ -236,7 +237,7 @@ def _step(
         draft.env,
         job_env,
         draft.pass_env,
-        tuple(dict.fromkeys([*draft.extra, *(read.pattern for read in reads), *listed])),
+        inputs if any(not pattern.startswith("!") for pattern in inputs) else (),  # a job file takes no such list
         (*outputs, *([patched] if patched else [])),
         tuple(needs),
         draft.always,
