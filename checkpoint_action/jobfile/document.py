@@ -127,13 +127,15 @@ class Value:
         """Keys and values of a mapping, in order; a key that comes twice is refused."""
         if self._kind != "mapping":
             self._wrong("a mapping")
-        seen: dict[str, int] = {}
+        seen: dict[str, yaml.Node] = {}
+        what = f"{self.what}: a key"
         for key_node, value_node in self.node.value:
-            key = Value(key_node, self.source, f"{self.what}: a key")
+            key = Value(key_node, self.source, what)
             name = key.text()
             if name in seen:
-                key.fail(f"{self.what}: key '{name}' is there twice (first in line {seen[name]}); remove one")
-            seen[name] = key_node.start_mark.line + 1
+                first = seen[name].start_mark.line + 1
+                key.fail(f"{self.what}: key '{name}' is there twice (first in line {first}); remove one")
+            seen[name] = key_node
             yield key, Value(value_node, self.source, f"{self.what}: {name}")
 
     def peek(self, key: str) -> str:

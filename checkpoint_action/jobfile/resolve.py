@@ -258,7 +258,6 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     name = fields["id"].text()
     if not is_name(name):
         fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}")
-    fields = {key: value.named(f"step '{name}': {key}") for key, value in fields.items()}
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")

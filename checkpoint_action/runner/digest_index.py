@@ -127,14 +127,14 @@ class FolderClock:
         if self._file is not None:
             self._file.close()
 
-    def passed(self, stat: os.stat_result) -> bool:
-        """Whether any change from now on gives the file other times than ``stat`` has.
+    def passed(self, info: os.stat_result) -> bool:
+        """Whether any change from now on gives the file other times than ``info`` has.
 
         Where that only takes the clock's next tick, wait for it: it is much shorter than reading the file again later.
         """
-        if self._file is None or stat.st_dev != self._device:
-            return self._otherwise.passed(stat)
-        newest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+        if self._file is None or info.st_dev != self._device:
+            return self._otherwise.passed(info)
+        newest = max(info.st_mtime_ns, info.st_ctime_ns)
         if newest < self._now:
             return True
         try:

@@ -102,7 +102,14 @@ def _input_parts(
         if len(paths) < len(matched):
             useless = matched_by_none_but(patterns, cwd, set(matched).difference(paths), paths)
             parts.update((f"unmatched {pattern}", IGNORED_INPUT) for pattern in useless)
-    with closing(entries_of(names_in(root, paths), digests)) as entries:
+    unknown = []
+    for path, name in names_in(root, paths):
+        known = digests.remembered(path)
+        if known is None:
+            unknown.append((path, name))
+        else:
+            parts[f"input {name}"] = "{:04o} {}".format(*known)
+    with closing(entries_of(unknown, digests)) as entries:
         for name, entry in entries:
             if isinstance(entry, OSError):
                 parts[f"input {name}"] = "cannot be read"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,9 +25,9 @@ _WORTH_A_THREAD = 1 << 19
 """Bytes from which a file is read beside others; a smaller one is read before a thread would have taken it over."""
 
 
-def stamp_of(stat: os.stat_result) -> str:
+def stamp_of(info: os.stat_result) -> str:
     """What tells cheaply that a file is still the one that was looked at, as text that ends in a space."""
-    return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino} "
+    return f"{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino} "
 
 
 def text_digest(text: str) -> str:
@@ -67,8 +68,8 @@ def file_digest(path: str, size: int | None = None, cancelled: Callable[[], bool
 class ChangeClock(Protocol):
     """Tells whether a later change of a file would show in its times."""
 
-    def passed(self, stat: os.stat_result) -> bool:
-        """Whether any change from now on gives the file other times than ``stat`` has."""
+    def passed(self, info: os.stat_result) -> bool:
+        """Whether any change from now on gives the file other times than ``info`` has."""
         ...
 
 
@@ -79,9 +80,9 @@ class LocalClock:
     more covers that.
     """
 
-    def passed(self, stat: os.stat_result) -> bool:
+    def passed(self, info: os.stat_result) -> bool:
         """Whether the file was last changed so long ago that a further change gets another time on any file system."""
-        return max(stat.st_mtime_ns, stat.st_ctime_ns) < time.time_ns() - _RACY_NS
+        return max(info.st_mtime_ns, info.st_ctime_ns) < time.time_ns() - _RACY_NS
 
 
 class ContentDigests:
@@ -108,27 +109,42 @@ class ContentDigests:
         self._known: dict[str, str] = {} if known is None else known
         self.seen: dict[str, str] = {}
 
-    def digest(self, path: str, stat: os.stat_result) -> str:
+    def digest(self, path: str, info: os.stat_result) -> str:
         """SHA-256 of the file's content, hex.
 
-        :param stat: what ``lstat`` says of it now; of a file that has grown since, no more than its size is read.
+        :param info: what ``lstat`` says of it now; of a file that has grown since, no more than its size is read.
         :raises OSError: it cannot be read.
         :raises StoppedError: it was cancelled.
         """
-        stamp = stamp_of(stat)
-        return self._remembered(path, stamp) or self._read(path, stat, stamp, self._cancelled)
+        stamp = stamp_of(info)
+        return self._remembered(path, stamp) or self._read(path, info, stamp, self._cancelled)
 
-    def begin(self, path: str, stat: os.stat_result, threads: ReadingThreads) -> str | Reading:
+    def remembered(self, path: str) -> tuple[int, str] | None:
+        """Mode and digest of a file that is as it was when it was read; ``None`` where that is not known."""
+        said = self._known.get(path)
+        if said is None:
+            return None
+        try:
+            info = os.lstat(path)
+        except (OSError, ValueError):
+            return None
+        stamp = stamp_of(info)
+        if not said.startswith(stamp):
+            return None
+        self.seen[path] = said
+        return stat.S_IMODE(info.st_mode), said[len(stamp) :]
+
+    def begin(self, path: str, info: os.stat_result, threads: ReadingThreads) -> str | Reading:
         """The same, except that a large file is only begun with.
 
         :param threads: what reads a large file.
         """
-        stamp = stamp_of(stat)
+        stamp = stamp_of(info)
         if known := self._remembered(path, stamp):
             return known
-        if stat.st_size < _WORTH_A_THREAD or threads.width == 1:
-            return self._read(path, stat, stamp, self._cancelled)
-        return threads.start(lambda: self._read(path, stat, stamp, lambda: threads.closing or self._cancelled()))
+        if info.st_size < _WORTH_A_THREAD or threads.width == 1:
+            return self._read(path, info, stamp, self._cancelled)
+        return threads.start(lambda: self._read(path, info, stamp, lambda: threads.closing or self._cancelled()))
 
     def _remembered(self, path: str, stamp: str) -> str:
         """The digest of a file that is as it was, empty where none is known."""
@@ -138,9 +154,9 @@ class ContentDigests:
         self.seen[path] = known
         return known[len(stamp) :]
 
-    def _read(self, path: str, stat: os.stat_result, stamp: str, cancelled: Callable[[], bool]) -> str:
-        passed = self._clock.passed(stat)  # before the first byte is read
-        value = file_digest(path, stat.st_size, cancelled)
+    def _read(self, path: str, info: os.stat_result, stamp: str, cancelled: Callable[[], bool]) -> str:
+        passed = self._clock.passed(info)  # before the first byte is read
+        value = file_digest(path, info.st_size, cancelled)
         if passed:
             self._known[path] = self.seen[path] = stamp + value
         else:
