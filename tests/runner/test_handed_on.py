@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from checkpoint_action.model import Job, Step, Values
+from checkpoint_action.runner.ancestry import Ancestry
 from checkpoint_action.runner.handed_on import HandedOn, Seen
 
 ROOT = Path.cwd()
@@ -22,7 +23,7 @@ def job(*needs: tuple[int, ...], in_order: bool = False) -> Job:
 
 def handing(of: Job) -> HandedOn:
     """Each step sets a variable with its own name, and all set one."""
-    handed = HandedOn(of)
+    handed = HandedOn(of, Ancestry(of))
     for position, step in enumerate(of.steps):
         handed.put(position, Values({f"S{step.id}": "1", "LAST": step.id}, (f"/{step.id}",), {"v": step.id}))
     return handed
@@ -51,7 +52,7 @@ def test_of_two_values_of_one_name_the_later_steps_counts() -> None:
 
 def test_a_folder_given_again_moves_to_the_end() -> None:
     of = job((), (0,), (1,))
-    handed = HandedOn(of)
+    handed = HandedOn(of, Ancestry(of))
     handed.put(0, Values(path=("/a", "/b")))
     handed.put(1, Values(path=("/a",)))
     assert handed.seen_by(of.steps[2]).path == ("/b", "/a")
@@ -94,7 +95,7 @@ def test_what_a_step_handed_on_before_is_gone_when_it_hands_on_nothing_now() -> 
 
 def test_secrets_are_seen_but_do_not_count() -> None:
     of = job((), (0,))
-    handed = HandedOn(of)
+    handed = HandedOn(of, Ancestry(of))
     handed.put(0, Values({"A": "1"}), Values({"A": "1", "TOKEN": "s3cret"}))
     assert handed.seen_by(of.steps[1], secret=True).env == {"A": "1", "TOKEN": "s3cret"}
     assert list(handed.seen_by(of.steps[1]).parts(of.steps[1])) == ["value A"]
