@@ -17,9 +17,10 @@ from checkpoint_action.runner.journal import StatePaths, load
 
 TOOL = Path(sys.executable).with_name("checkpoint-run")
 STEPS = 20
-KILLS = 120  # in each of two parts; with those at once three hundred
+PARTS = 4
+KILLS = 25  # in each part
 AT_ONCE = 3
-KILLS_AT_ONCE = 60
+KILLS_AT_ONCE = 30
 
 
 def command(at_once: int = 1) -> list[str]:
@@ -121,7 +122,7 @@ def kill_again_and_again(top: Path, words: list[str], least: int) -> tuple[int, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_no_recorded_step_runs_again_and_no_half_step_counts(tmp_path: Path, part: int) -> None:
     kills, repeated = kill_again_and_again(tmp_path, command(), KILLS)
     # Each kill can repeat the one step that was running, or had just ended without being recorded.
