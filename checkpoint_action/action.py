@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import traceback
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from checkpoint_action.report.actions_log import ActionsLog
 from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
+from checkpoint_action.runner.digest_index import kept_digests
 from checkpoint_action.runner.engine import Engine, RunOptions
 from checkpoint_action.runner.events import RunEnded, StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
@@ -33,19 +34,18 @@ from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
 from checkpoint_action.runner.tracked import tracked_files
-from checkpoint_action.store.github_cache import GithubCacheStore
 from checkpoint_action.store.no_store import NoStore
+from checkpoint_action.store_choice import choose_store
 from checkpoint_action.toolkit import core
-from checkpoint_action.toolkit.cache import Cache
 from checkpoint_action.toolkit.errors import ToolkitError
-from checkpoint_action.toolkit.http import HttpClient
-from checkpoint_action.toolkit.runtime import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from checkpoint_action.model import Job, Values
     from checkpoint_action.runner.events import Listener
+    from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.store.base import Store
 
 __all__ = ["main"]
@@ -82,6 +82,9 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
 
 def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
+    for secret in (inputs.token, (inputs.signing_key or b"").decode()):
+        if secret:
+            core.set_secret(secret)
     job = _job(inputs)
     if inputs.scope == "content":
         job = _with_tracked_inputs(job, env)
@@ -97,9 +100,18 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     stop = StopRequest()
     guardian = Guardian()
     try:
-        with stop_on_signals(stop):
-            store = _store(inputs, env, runtime, listen)
-            checkpoints = _checkpoints(store, inputs, slug, archives, listen, stop=stop)
+        with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
+            keys = _keys(inputs, slug)
+            store = choose_store(
+                inputs,
+                env,
+                runtime,
+                order=keys.origin,
+                warn=lambda text: listen(Warned(text)),
+                tell=core.info,
+                mask=core.set_secret,
+            )
+            checkpoints = _checkpoints(store, inputs, keys, archives, listen, stop=stop)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             listen.done_here = frozenset(
                 step for step, record in journal.records.items() if record.status is Status.DONE
@@ -124,6 +136,7 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 checkpoints=checkpoints,
                 guardian=guardian,
                 state=paths,
+                digests=digests,
             )
             ended = engine.run()
             journal.close()
@@ -171,42 +184,45 @@ def _state_folder(inputs: ActionInputs, slug: str) -> Path:
     return folder
 
 
-def _store(inputs: ActionInputs, env: Mapping[str, str], runtime: Mapping[str, str], listen: Listener) -> Store | None:
-    if inputs.store == "none":
-        return None
-    try:
-        resolved = Runtime.resolve({**runtime, "GITHUB_SERVER_URL": env.get("GITHUB_SERVER_URL", "")})
-    except ToolkitError as error:
-        raise UsageError(str(error)) from None
-    if resolved.cache_service is None:
-        text = "no cache service was handed to this action: steps are not kept for a re-run on another machine"
-        if inputs.fail_on_store_error or inputs.store == "cache":
-            raise UsageError(f"{text}; use the input 'store: none' if that is meant")
-        listen(Warned(text))
-        return None
-    if resolved.token:
-        core.set_secret(resolved.token)
-    http = HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env)
-    return GithubCacheStore(Cache(resolved, http, mask=core.set_secret))
+def _digests(
+    inputs: ActionInputs, paths: StatePaths, stop: StopRequest, listen: Listener
+) -> AbstractContextManager[ContentDigests | None]:
+    """What is known of files from an earlier use on this machine, where that is to be trusted."""
+    if not inputs.trust_stat:
+        return nullcontext()
+    return kept_digests(paths.index, lambda: stop.signum is not None, lost=lambda text: listen(Warned(text)))
+
+
+def _keys(inputs: ActionInputs, slug: str) -> KeyScheme:
+    reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
+    return KeyScheme(reach, slug, inputs.run_id, inputs.attempt)
 
 
 def _checkpoints(
-    store: Store | None, inputs: ActionInputs, slug: str, folder: Path, listen: Listener, *, stop: StopRequest
+    store: Store | None, inputs: ActionInputs, keys: KeyScheme, folder: Path, listen: Listener, *, stop: StopRequest
 ) -> Checkpoints:
     """Without a store too: what the steps leave is seen all the same, and missed when it goes."""
-    reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
     kept_in = NoStore() if store is None else store
     return Checkpoints(
         kept_in,
-        KeyScheme(reach, slug, inputs.run_id, inputs.attempt),
+        keys,
         folder,
         Workspace.at(inputs.workspace, Excludes(inputs.exclude)),
         warn=lambda text: listen(Warned(text)),
         kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
         required=inputs.fail_on_store_error and store is not None,
         stop=stop,
+        signing_key=inputs.signing_key,
+        max_size=inputs.max_size,
+        missed=lambda reach: _tell_of_miss(inputs, reach),
         off="no store is used" if store is None else "",
     )
+
+
+def _tell_of_miss(inputs: ActionInputs, reach: str) -> None:
+    """Say that there is no checkpoint, and where was looked, unless there cannot be one."""
+    if (inputs.scope, inputs.attempt) != ("run", "1"):
+        core.info(f"no checkpoint of this job was found{f' ({reach})' if reach else ''}")
 
 
 def _hand_on(env: Mapping[str, str], handed: Mapping[str, Values], listen: Listener) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -16,6 +16,7 @@ from checkpoint_action.jobfile.values import (
     parse_duration,
     parse_limit,
     parse_shell,
+    parse_size,
 )
 from checkpoint_action.model import AUTO, Retry
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ActionInputs", "Scope", "StoreChoice", "read_inputs"]
 
 Scope = Literal["run", "commit", "content"]
-StoreChoice = Literal["auto", "cache", "none"]
+StoreChoice = Literal["auto", "cache", "artifact", "none"]
 
 _PREFIX = "CPR_INPUT_"
 
@@ -42,6 +43,11 @@ class ActionInputs:
     :param base: absolute folder the steps start in.
     :param identity: JSON value that tells this use of the action from every other in the repository.
     :param temporary: folder for state and archives.
+    :param retention_days: how long artifacts are kept; ``None``: not said.
+    :param signing_key: what archives are signed with, or ``None``.
+    :param max_size: bytes that the files of a step may have to be kept, or ``None``.
+    :param trust_stat: whether a file with the same size and times is taken to have the same content.
+    :param token: for GitHub's REST interface, or empty.
     """
 
     steps: str
@@ -56,6 +62,11 @@ class ActionInputs:
     block_commands: bool
     exclude: tuple[str, ...]
     fail_on_store_error: bool
+    retention_days: int | None
+    signing_key: bytes | None = field(repr=False)
+    max_size: int | None
+    trust_stat: bool
+    token: str = field(repr=False)
     identity: Any
     run_id: str
     attempt: str
@@ -89,11 +100,18 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
     backoff = _seconds("backoff", given)
     if backoff is not None:
         retry = Retry(max=retry.max, backoff=backoff)
+    scope = cast("Scope", _word("scope", given, ("run", "commit", "content")))
+    store = cast("StoreChoice", _word("store", given, ("auto", "cache", "artifact", "none")))
+    if store == "artifact" and scope != "run":
+        raise UsageError(
+            f"input store: a run finds only its own artifacts, so they cannot serve 'scope: {scope}'; "
+            "use 'store: cache', or 'scope: run'"
+        )
     return ActionInputs(
         steps=env.get(_PREFIX + "STEPS", "") if given("steps") else "",
         file=given("file"),
-        scope=cast("Scope", _word("scope", given, ("run", "commit", "content"))),
-        store=cast("StoreChoice", _word("store", given, ("auto", "cache", "none"))),
+        scope=scope,
+        store=store,
         workspace=workspace,
         base=base,
         temporary=Path(env.get("RUNNER_TEMP") or workspace.parent).resolve(),
@@ -112,6 +130,11 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
         block_commands=_word("workflow-commands", given, ("pass", "block")) == "block",
         exclude=tuple(line.strip() for line in given("exclude").splitlines() if line.strip()),
         fail_on_store_error=_flag("fail-on-store-error", given),
+        retention_days=_whole("retention-days", given, 1),
+        signing_key=given("signing-key").encode() or None,
+        max_size=_size("max-size", given),
+        trust_stat=_word("verify", given, ("full", "stat")) == "stat",
+        token=given("token"),
         identity=_identity(env, given),
         run_id=env.get("GITHUB_RUN_ID", "0"),
         attempt=env.get("GITHUB_RUN_ATTEMPT", "1"),
@@ -162,6 +185,15 @@ def _seconds(name: str, given: Callable[[str], str], parse: Callable[[str], floa
         return None
     try:
         return parse(given(name))
+    except ValueError as error:
+        raise UsageError(f"input {name}: {error}") from None
+
+
+def _size(name: str, given: Callable[[str], str]) -> int | None:
+    if not given(name):
+        return None
+    try:
+        return parse_size(given(name))
     except ValueError as error:
         raise UsageError(f"input {name}: {error}") from None
 

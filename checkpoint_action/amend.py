@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import CheckpointError, StateError, StateWriteError, UsageError
 from checkpoint_action.intent import check_ids, job_of, lock_wait, named_job, state_paths
 from checkpoint_action.jobfile.values import log_name
-from checkpoint_action.report.lines import say
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.progress import ProgressFolders
@@ -35,7 +34,7 @@ def reset(options: argparse.Namespace, around: Surroundings) -> int:
         check_ids("reset", names, known)
     if not recorded:
         none = json.dumps({"job": name, "forgotten": []})
-        say(around.out, none if options.json else f"checkpoint-run: job {name}: nothing was recorded")
+        around.answer(none if options.json else f"checkpoint-run: job {name}: nothing was recorded")
         return 0
     forgotten = names
     with _locked(paths, options) as lock:
@@ -46,12 +45,12 @@ def reset(options: argparse.Namespace, around: Surroundings) -> int:
                 forgotten = list(load(paths).records)
             forget(paths)
     if options.json:
-        say(around.out, json.dumps({"job": name, "forgotten": forgotten}))
+        around.answer(json.dumps({"job": name, "forgotten": forgotten}))
         return 0
     for step in names:
-        say(around.out, f"checkpoint-run: job {name}: what was recorded of '{step}' is forgotten")
+        around.answer(f"checkpoint-run: job {name}: what was recorded of '{step}' is forgotten")
     if not names:
-        say(around.out, f"checkpoint-run: job {name}: what was recorded is forgotten")
+        around.answer(f"checkpoint-run: job {name}: what was recorded is forgotten")
     return 0
 
 
@@ -94,13 +93,13 @@ def accept(options: argparse.Namespace, around: Surroundings) -> int:
         for record in records:
             ProgressFolders(paths.progress).forget(record.step)
     if options.json:
-        say(around.out, json.dumps({"job": job.name, "accepted": [record.step for record in records]}))
+        around.answer(json.dumps({"job": job.name, "accepted": [record.step for record in records]}))
         return 0
     for step, taken in accepted.items():
         done = "is done as it is" if taken is None else "is taken as done, without running it"
         if taken is not None and not taken.tries:
             done += "; it hands nothing on, as it has never run"
-        say(around.out, f"checkpoint-run: job {job.name}: '{step}' {done}")
+        around.answer(f"checkpoint-run: job {job.name}: '{step}' {done}")
     return 0
 
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
-from checkpoint_action.arguments import parse_arguments
+from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
 from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
 from checkpoint_action.intent import Surroundings, job_of, lock_wait, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
-from checkpoint_action.report.lines import say
+from checkpoint_action.report.lines import Answers, say
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from checkpoint_action.model import Job, Record
+    from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import StatePaths
     from checkpoint_action.runner.selection import Selection
@@ -171,11 +172,13 @@ def _with_logs(job: Job, folder: Path) -> Job:
 
 
 def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, journal: Journal) -> int:
-    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.hiding import Hiding  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415
     from checkpoint_action.report.terminal import REMINDER, StepOutput, TerminalReport, same_place  # noqa: PLC0415
     from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
     from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
+    from checkpoint_action.runner.masks import secret_texts  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
     from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
 
@@ -184,7 +187,10 @@ def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, jou
     stop = StopRequest()
     output = StepOutput(target, shared=same_place(1, 2) or target == 2, stop=stop)
     report = TerminalReport(sys.stderr, output, quiet=options.quiet)
-    listen = JsonReport(lambda line: say(sys.stdout, line)) if options.json else report
+    answers = Answers(sys.stdout)
+    listen: Listener = JsonReport(answers.write) if options.json else report
+    if not (sys.stdout if options.json else sys.stderr).isatty():
+        listen = Hiding(listen, secret_texts(job.secrets, os.environ))
     if options.json and not options.quiet:
         say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
     adopt_orphans()
@@ -216,6 +222,8 @@ def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, jou
             journal.close()
     finally:
         guardian.stop()
+    if ended.exit_code == 0:
+        answers.check()
     return ended.exit_code
 
 
@@ -244,6 +252,14 @@ def _amend(options: argparse.Namespace) -> int:
     return verb(options, _around())
 
 
+def _aid(options: argparse.Namespace) -> int:
+    from checkpoint_action import aids  # noqa: PLC0415  # only what the verb needs
+
+    verb: Callable[[argparse.Namespace, Surroundings], int]
+    verb = aids.step_ids if options.verb == STEPS_OF_WORDS else getattr(aids, options.verb)
+    return verb(options, _around())
+
+
 def _around() -> Surroundings:
     return Surroundings(os.environ, sys.stdout, sys.stderr)
 
@@ -251,9 +267,15 @@ def _around() -> Surroundings:
 _VERBS = {
     "run": _run,
     "plan": _view,
+    "graph": _view,
     "status": _view,
     "reset": _amend,
     "accept": _amend,
     "logs": _view,
     "save": _save,
+    "init": _aid,
+    "schema": _aid,
+    "completion": _aid,
+    "doctor": _aid,
+    STEPS_OF_WORDS: _aid,
 }

@@ -8,6 +8,7 @@ __all__ = [
     "JobFileError",
     "LockError",
     "LockHeldError",
+    "OutputError",
     "StateError",
     "StateWriteError",
     "StoreDeniedError",
@@ -66,6 +67,12 @@ class LockError(CheckpointError):
 
 class StateWriteError(CheckpointError):
     """The local state could not be written: what the disk holds is the state before this write."""
+
+    exit_code = 5
+
+
+class OutputError(CheckpointError):
+    """What was asked for could not be written to where it was to go."""
 
     exit_code = 5
 

@@ -11,7 +11,7 @@ from checkpoint_action.errors import UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
 from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, unknown_id
 from checkpoint_action.model import SYSTEM_SHELL, Job
-from checkpoint_action.report.lines import say
+from checkpoint_action.report.lines import answer, say
 from checkpoint_action.runner.journal import StatePaths
 from checkpoint_action.runner.selection import Selection
 
@@ -44,6 +44,13 @@ class Surroundings:
     env: Mapping[str, str]
     out: TextIO
     err: TextIO
+
+    def answer(self, text: str) -> None:
+        """Say a line of what was asked for.
+
+        :raises OutputError: it cannot be written.
+        """
+        answer(self.out, text)
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Tell of what a person should know."""

@@ -1,4 +1,4 @@
-"""The verbs that only look: ``plan``, ``status`` and ``logs``."""
+"""The verbs that only look: ``plan``, ``graph``, ``status`` and ``logs``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from checkpoint_action.errors import UsageError
 from checkpoint_action.intent import job_of, named_job, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name, unknown_id
 from checkpoint_action.model import Action, Reason, Status
-from checkpoint_action.report.lines import say
 from checkpoint_action.runner.journal import load
 from checkpoint_action.runner.lock import JobLock
 
@@ -19,14 +18,45 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checkpoint_action.intent import Surroundings
-    from checkpoint_action.model import Plan, Record
+    from checkpoint_action.model import Job, Plan, Record
 
-__all__ = ["logs", "plan", "status"]
+__all__ = ["graph", "logs", "plan", "status"]
 
 
 def plan(options: argparse.Namespace, around: Surroundings) -> int:
     """Say what a run would do, and why."""
     from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415  # only what the verb needs
+
+    _, planned = _planned(options, around)
+    for line in [plan_json(planned)] if options.json else plan_lines(planned):
+        around.answer(line)
+    return 0
+
+
+def graph(options: argparse.Namespace, around: Surroundings) -> int:
+    """Show the steps and what each needs, with what a run would do with each."""
+    from checkpoint_action.report.graph import graph_lines, mermaid_lines, nodes_of  # noqa: PLC0415  # only for this
+
+    job, planned = _planned(options, around)
+    nodes = nodes_of(job, planned)
+    if options.format == "svg":
+        from checkpoint_action.report.svg import svg_lines  # noqa: PLC0415  # only for this
+
+        lines = svg_lines(job.name, nodes)
+    elif options.format == "mermaid":
+        lines = mermaid_lines(nodes)
+    else:
+        from shutil import get_terminal_size  # noqa: PLC0415  # only for this
+
+        lines = graph_lines(job.name, nodes, get_terminal_size().columns)
+    for line in lines:
+        around.answer(line)
+    return 0
+
+
+def _planned(options: argparse.Namespace, around: Surroundings) -> tuple[Job, Plan]:
+    """The job and what a run would do with it, in the midst of one too."""
+    from checkpoint_action.runner.masks import hide, secret_texts  # noqa: PLC0415  # only what the verb needs
     from checkpoint_action.runner.plan import plan_job  # noqa: PLC0415
 
     job = job_of(options)
@@ -46,9 +76,11 @@ def plan(options: argparse.Namespace, around: Surroundings) -> int:
     planned = plan_job(job, loaded.records, around.env, selection=selection, digests=digests)
     if going_on:
         planned = _beside_a_run(planned, loaded.records)
-    for line in [plan_json(planned)] if options.json else plan_lines(planned):
-        say(around.out, line)
-    return 0
+    if not around.out.isatty():
+        values = secret_texts(job.secrets, around.env)
+        decisions = (replace(one, detail=hide(one.detail, values)) for one in planned.decisions)
+        planned = replace(planned, decisions=tuple(decisions))
+    return job, planned
 
 
 def _beside_a_run(planned: Plan, records: Mapping[str, Record]) -> Plan:
@@ -77,7 +109,7 @@ def status(options: argparse.Namespace, around: Surroundings) -> int:
         records = {step: _after_death(record) for step, record in records.items()}
     lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records)
     for line in lines:
-        say(around.out, line)
+        around.answer(line)
     return 0
 
 
@@ -113,8 +145,10 @@ def logs(options: argparse.Namespace, _around: Surroundings) -> int:
     path = Path(record.log)
     if not path.exists():  # it was named from another folder
         path = paths.logs / log_name(options.id)
+    output = StepOutput(1, shared=False)
     try:
-        follow_log(path, StepOutput(1, shared=False).write, running)
+        follow_log(path, output.write, running)
     except OSError as error:
         raise UsageError(f"cannot read the log {record.log}: {error.strerror}") from None
+    output.check()
     return 0

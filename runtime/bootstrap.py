@@ -21,11 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.compiling import compiling
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["BootstrapError", "ensure", "escape", "folder_name", "is_complete"]
 
+PACKAGE = Path(__file__).resolve().parent.parent / "checkpoint_action"
 INVENTORY = "checkpoint-run.json"
 INSTALL_SECONDS = 300
 UV_SECONDS = 60  # a uv that knows no mirror must not cost more: pip comes next
@@ -74,7 +77,8 @@ def ensure(requirements: Path, env: Mapping[str, str]) -> Path:
         if staging is None:
             continue
         try:
-            install(requirements, staging, env)
+            with compiling(PACKAGE):
+                install(requirements, staging, env)
             if publish(staging / "packages", place / name):
                 return place / name
         finally:
@@ -157,7 +161,9 @@ def installers(env: Mapping[str, str]) -> Iterator[tuple[list[str], float]]:
 
 
 def has_pip() -> bool:
-    """Tell whether this Python has pip. A new process is asked: this one may not see the user's site-packages."""
+    """Tell whether this Python has pip. This process may not see it, so a new one is asked where it is not plain."""
+    if Path(sysconfig.get_path("purelib"), "pip", "__main__.py").is_file():
+        return True
     command = [sys.executable, "-E", "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('pip') is None)"]
     return subprocess.run(command, cwd=Path(sys.executable).parent, check=False).returncode == 0
 

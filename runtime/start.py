@@ -11,7 +11,7 @@ from typing import IO
 
 from runtime import bootstrap
 
-__all__ = ["main", "read_runtime"]
+__all__ = ["main", "read_secrets"]
 
 PR_SET_DUMPABLE = 4
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -23,7 +23,7 @@ def main() -> int:
     :returns: the exit code of the step.
     """
     close_to_others()
-    runtime = read_runtime(sys.stdin.buffer)
+    runtime, secrets = read_secrets(sys.stdin.buffer)
     silence_stdin()
     env = {name: value for name, value in os.environ.items() if name != "CPR_RUNTIME"}
     for name in [name for name in os.environ if name.startswith("CPR_")]:
@@ -39,7 +39,7 @@ def main() -> int:
     try:
         from checkpoint_action import action  # noqa: PLC0415  # its imports need the packages
 
-        return action.main(env, runtime)
+        return action.main(env | secrets, runtime)
     except KeyboardInterrupt:  # before the job began
         return 130
 
@@ -53,18 +53,22 @@ def close_to_others() -> None:
             ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def read_runtime(stream: IO[bytes]) -> dict[str, str]:
-    """Read the handed-over values: one JSON object from name to text.
+def read_secrets(stream: IO[bytes]) -> tuple[dict[str, str], dict[str, str]]:
+    """Read what action.yml hands over: a line with the runtime's values, one with the token, and the signing key.
 
-    :returns: the values, empty if the handover failed.
+    :returns: the runtime's values (one JSON object from name to text; empty if the handover failed), and the inputs
+        that are secrets by the names of their variables.
     """
+    line, _, rest = stream.read().partition(b"\n")
+    token, _, key = rest.decode("utf-8", "surrogateescape").partition("\n")
+    secrets = {"CPR_INPUT_TOKEN": token, "CPR_INPUT_SIGNING_KEY": key}
     try:
-        values = json.loads(stream.read())
+        values = json.loads(line)
     except ValueError:
-        return {}
+        values = None
     if not isinstance(values, dict):
-        return {}
-    return {name: value for name, value in values.items() if isinstance(value, str)}
+        values = {}
+    return {name: value for name, value in values.items() if isinstance(value, str)}, secrets
 
 
 def silence_stdin() -> None:

@@ -34,6 +34,7 @@ def test_defaults_are_those_of_the_documentation(env: dict[str, str], tmp_path: 
     inputs = read_inputs(env)
     assert (inputs.scope, inputs.store, inputs.force, inputs.fail_on_store_error) == ("run", "auto", False, False)
     assert (inputs.base, inputs.defaults.name, inputs.defaults.shell) == (tmp_path.resolve(), "build", "bash")
+    assert (inputs.retention_days, inputs.signing_key, inputs.max_size, inputs.trust_stat) == (None, None, None, False)
     assert (inputs.defaults.outputs, inputs.defaults.retry.max, inputs.defaults.timeout) == ("auto", 0, None)
 
 
@@ -54,6 +55,11 @@ def test_every_input_reaches_its_place(env: dict[str, str], tmp_path: Path) -> N
         "CPR_INPUT_FORCE": "True",
         "CPR_INPUT_EXCLUDE": "*.tmp\n\n  node_modules/ \n",
         "CPR_INPUT_FAIL_ON_STORE_ERROR": "true",
+        "CPR_INPUT_RETENTION_DAYS": "30",
+        "CPR_INPUT_SIGNING_KEY": "line 1\nline 2 é\n",
+        "CPR_INPUT_MAX_SIZE": "2GiB",
+        "CPR_INPUT_VERIFY": "stat",
+        "CPR_INPUT_TOKEN": "ghs_token",
     }
     inputs = read_inputs(env)
     defaults = inputs.defaults
@@ -61,6 +67,8 @@ def test_every_input_reaches_its_place(env: dict[str, str], tmp_path: Path) -> N
     assert (inputs.base, inputs.exclude) == (tmp_path.resolve() / "sub", ("*.tmp", "node_modules/"))
     assert inputs.fail_on_store_error
     assert inputs.block_commands
+    assert (inputs.retention_days, inputs.max_size, inputs.trust_stat) == (30, 2 << 30, True)
+    assert (inputs.signing_key, inputs.token) == ("line 1\nline 2 é".encode(), "ghs_token")
     assert (defaults.name, defaults.shell, defaults.timeout) == ("mine", "sh", 3600.0)
     assert (defaults.retry.max, defaults.retry.backoff) == (2, 5.0)
     assert (defaults.continue_on_error, defaults.max_failures) == (True, 3)
@@ -70,7 +78,15 @@ def test_every_input_reaches_its_place(env: dict[str, str], tmp_path: Path) -> N
     ("name", "value", "said"),
     [
         ("SCOPE", "comit", "input scope: unknown value 'comit'; did you mean 'commit'?"),
-        ("STORE", "artifact", "input store: unknown value 'artifact'; valid are auto, cache, none"),
+        (
+            "STORE",
+            "artefact",
+            "input store: unknown value 'artefact'; did you mean 'artifact'?; valid are auto, cache,",
+        ),
+        ("VERIFY", "stats", "input verify: unknown value 'stats'; did you mean 'stat'?"),
+        ("RETENTION_DAYS", "0", "input retention-days: '0' is not a whole number from 1"),
+        ("MAX_SIZE", "2 bananas", "input max-size: '2 bananas' is not a size; write 500MB, 2GiB or a number of bytes"),
+        ("MAX_SIZE", "2Gi", "input max-size: '2Gi' is not a size; did you mean 'GiB'?"),
         ("SHELL", "bsh", "input shell: unknown shell 'bsh'; did you mean 'bash'?"),
         ("TIMEOUT", "soon", "input timeout: 'soon' is not a duration"),
         ("TIMEOUT", "0", "input timeout: '0' leaves no time at all"),
@@ -85,6 +101,17 @@ def test_a_wrong_input_is_named_with_the_nearest_word(env: dict[str, str], name:
     with pytest.raises(UsageError) as caught:
         read_inputs({**env, f"CPR_INPUT_{name}": value})
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("scope", ["commit", "content"])
+def test_artifacts_cannot_be_asked_for_beyond_the_run_that_holds_them(env: dict[str, str], scope: str) -> None:
+    with pytest.raises(UsageError, match=f"cannot serve 'scope: {scope}'; use 'store: cache', or 'scope: run'"):
+        read_inputs({**env, "CPR_INPUT_STORE": "artifact", "CPR_INPUT_SCOPE": scope})
+
+
+def test_secrets_are_not_shown(env: dict[str, str]) -> None:
+    shown = repr(read_inputs({**env, "CPR_INPUT_SIGNING_KEY": "hush-1", "CPR_INPUT_TOKEN": "hush-2"}))
+    assert "hush" not in shown
 
 
 @pytest.mark.parametrize(

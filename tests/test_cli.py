@@ -295,7 +295,7 @@ STEP = ("--step", "a:echo x >a")
         (("--job", "j", *STEP, "--time", "5"), "unknown option '--time'"),
         (("--job", "j", *STEP, "extra"), "unknown word 'extra'; to choose steps write --only extra"),
         (("--job", "j", *STEP, "status"), "unknown word 'status'; a verb comes first, before all options"),
-        (("statsu",), "unknown verb 'statsu'; did you mean 'status'?; valid are run, plan, status, reset"),
+        (("statsu",), "unknown verb 'statsu'; did you mean 'status'?; valid are run, plan, graph, status"),
         (("--status", "--reset", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),
         (("--status", "--dry-run", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),
         (("plan", "--status", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from checkpoint_action import cli
+from checkpoint_action.arguments import VERBS
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import parse
 from checkpoint_action.jobfile.values import nearest, unknown_id
@@ -99,7 +100,7 @@ IDS = "; the ids are a, b"
         (("--verify", "x"), "--verify: 'x' is not valid; use one of full, stat; see checkpoint-run --help"),
         (("-j", "0"), "--jobs: '0' is not a whole number from 1; see checkpoint-run --help"),
         # guesses
-        (("bogus",), "unknown verb 'bogus'; valid are run, plan, status, reset, accept, save, logs"),
+        (("bogus",), f"unknown verb 'bogus'; valid are {', '.join(VERBS)}"),
         (("--bogus",), "unknown option '--bogus'; see checkpoint-run --help"),
         (("--foo",), "unknown option '--foo'; see checkpoint-run --help"),
         (("--setp", "a:x"), "unknown option '--setp'; did you mean '--step'?; see checkpoint-run --help"),

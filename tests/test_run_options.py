@@ -352,8 +352,8 @@ def test_secrets_do_not_show_in_logs_even_when_they_come_in_pieces(console: Cons
         "printf '%.3s' \"$TOKEN\"; sleep 0.1; printf '%s' \"${TOKEN#???}\"; printf y\n"
     )
     ended = console.run(env={"TOKEN": "hunter2hunter2"})
-    assert ended.stdout == "x******y"
-    assert (console.folder / ".checkpoint-run-j.logs/a.log").read_text() == "x******y"
+    assert ended.stdout == "x***y"  # in "…2hunter2hunter…" there is one that overlaps both
+    assert (console.folder / ".checkpoint-run-j.logs/a.log").read_text() == "x***y"
     assert "hunter2" not in (console.folder / ".checkpoint-run-j.json").read_text()
 
 

@@ -1,4 +1,4 @@
-"""The small languages of the job file and the command line: names, durations, retry causes."""
+"""The small languages of the job file and the command line: names, durations, sizes, retry causes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "parse_limit",
     "parse_retry_cause",
     "parse_shell",
+    "parse_size",
     "unknown_id",
 ]
 
@@ -32,8 +33,12 @@ SHELLS = ("bash", "sh", "pwsh", "python")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z", re.ASCII)
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z", re.ASCII)
+_UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_UNITS |= {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 _SHOWN = 10
 _LONGEST = 10 * 365 * 86400.0
+_LARGEST = 10**15
 
 
 def is_name(text: str) -> bool:
@@ -111,6 +116,26 @@ def parse_duration(text: str) -> float:
     if not math.isfinite(seconds) or not 0 <= seconds <= _LONGEST:
         raise ValueError(f"'{text}' is not a duration between 0 and ten years")
     return seconds
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``1000000``, ``500MB`` (powers of 1000) or ``2GiB`` (powers of 1024); letter case apart.
+
+    :raises ValueError: it is none of these, or no byte at all.
+    """
+    text = text.strip()
+    match = _SIZE.match(text)
+    if match is None:
+        raise ValueError(f"'{text}' is not a size; write 500MB, 2GiB or a number of bytes")
+    units = {unit.casefold(): unit for unit in _UNITS}
+    unit = units.get((match.group("unit") or "B").casefold())
+    if unit is None:
+        hint = nearest(match.group("unit"), _UNITS)
+        raise ValueError(f"'{text}' is not a size{hint or '; write 500MB, 2GiB or a number of bytes'}")
+    size = float(match.group("number")) * _UNITS[unit]
+    if not 1 <= size <= _LARGEST:
+        raise ValueError(f"'{text}' is not a size between a byte and 1000 TB")
+    return int(size)
 
 
 def parse_retry_cause(text: str) -> Literal["error", "timeout"] | int:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from checkpoint_action.errors import OutputError
 from checkpoint_action.report.words import one_line
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = ["say", "write_all"]
+__all__ = ["NO_READER", "Answers", "answer", "say", "write_all"]
+
+NO_READER = {errno.EPIPE, errno.EINVAL}
+"""What a write gives whose reader has gone; the latter on Windows."""
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -30,20 +36,60 @@ def say(stream: TextIO, text: str, before: str = "") -> None:
 
     :param before: what to print before it, as it is.
     """
+    with suppress(OSError, ValueError):
+        _print(stream, text, before)
+
+
+def answer(stream: TextIO, text: str) -> None:
+    """Print a line of what was asked for; a reader that has seen enough is no error.
+
+    :raises OutputError: it cannot be written.
+    """
+    try:
+        _print(stream, text)
+    except ValueError:
+        pass
+    except OSError as error:
+        if error.errno not in NO_READER:
+            raise OutputError(f"cannot write the answer: {error.strerror}") from None
+
+
+class Answers:
+    """Lines that were asked for and must not hold up the work: that one could not be written is told at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._fault: OutputError | None = None
+
+    def write(self, text: str) -> None:
+        """Print a line, unless one before it could not be."""
+        if self._fault is None:
+            try:
+                answer(self._stream, text)
+            except OutputError as error:
+                self._fault = error
+
+    def check(self) -> None:
+        """See that all were written.
+
+        :raises OutputError: one was not.
+        """
+        if self._fault is not None:
+            raise self._fault
+
+
+def _print(stream: TextIO, text: str, before: str = "") -> None:
     text = one_line(text)
     encoding = (stream.encoding or "ascii").lower().replace("-", "")
     if encoding != "utf8":
         text = text.replace("→", "->").encode(encoding, "replace").decode(encoding, "replace")
     text = before + text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
-    try:
+    stream.flush()
+    if sys.platform == "win32" or not _has_descriptor(stream):
+        stream.write(text)
         stream.flush()
-        if sys.platform == "win32" or not _has_descriptor(stream):
-            stream.write(text)
-            stream.flush()
-        else:
-            write_all(stream.fileno(), text.encode(encoding))
-    except (OSError, ValueError):
-        pass
+    else:
+        write_all(stream.fileno(), text.encode(encoding))
 
 
 def _has_descriptor(stream: TextIO) -> bool:

@@ -9,8 +9,9 @@ import threading
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, TextIO
 
+from checkpoint_action.errors import OutputError
 from checkpoint_action.model import Status
-from checkpoint_action.report.lines import say, write_all
+from checkpoint_action.report.lines import NO_READER, say, write_all
 from checkpoint_action.report.words import decision_text, duration, ended_text, size, totals
 from checkpoint_action.runner import events
 from checkpoint_action.runner.stop import BlockedWriteError
@@ -37,6 +38,7 @@ class StepOutput:
         self._stop = stop
         self._shared = shared
         self._at_line_start = True
+        self._lost: OSError | None = None
 
     def write(self, data: bytes) -> None:
         """Hand on a piece of output."""
@@ -45,8 +47,17 @@ class StepOutput:
         self._at_line_start = data.endswith(b"\n")
         try:
             self._write_or_break(self._fd, data)
-        except OSError:
+        except OSError as error:
             self._fd = None
+            self._lost = error
+
+    def check(self) -> None:
+        """See that all was written, where that was what was asked for; a reader that has seen enough is no error.
+
+        :raises OutputError: it was not.
+        """
+        if self._lost is not None and self._lost.errno not in NO_READER:
+            raise OutputError(f"cannot write the answer: {self._lost.strerror}")
 
     def _write_or_break(self, fd: int, data: bytes) -> None:
         if self._stop is None or threading.current_thread() is not threading.main_thread():

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["decision_text", "duration", "ended_text", "one_line", "size", "totals"]
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def one_line(text: str) -> str:
-    """A text without what would break its line or drive a terminal: such characters are shown by their escapes."""
+    """A text without what would break its line, drive a terminal or turn its direction: escapes are shown for that."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 

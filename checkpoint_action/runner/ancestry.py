@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from checkpoint_action.model import Job
 
-__all__ = ["Above", "Ancestry"]
+__all__ = ["Above", "Ancestry", "NearestLeavers"]
 
 
 class Above(NamedTuple):
@@ -60,3 +60,37 @@ class Ancestry:
                     reached.add(position)
                     todo.append(need)
         return Above(below, frozenset(reached))
+
+
+class NearestLeavers:
+    """For each step: itself where it leaves files, else the nearest above it that do."""
+
+    def __init__(self, job: Job, ancestry: Ancestry) -> None:
+        self._job = job
+        self._positions = ancestry.positions
+        self._leaving: set[str] = set()
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def put(self, step: str, *, leaves: bool) -> None:
+        """Take note of whether a step leaves files."""
+        if leaves != (step in self._leaving):
+            self._leaving ^= {step}
+            self._known.clear()
+
+    def of(self, step: str) -> tuple[str, ...]:
+        """Ids of the steps whose files a step that needs this one starts from."""
+        missing: set[str] = set()
+        todo = [step]
+        while todo:
+            one = todo.pop()
+            if one not in self._known and one not in missing:
+                missing.add(one)
+                if one not in self._leaving:
+                    todo.extend(self._needs(one))
+        for one in sorted(missing, key=self._positions.__getitem__):  # a need always comes before
+            above = (owner for need in self._needs(one) for owner in self._known[need])
+            self._known[one] = (one,) if one in self._leaving else tuple(dict.fromkeys(above))
+        return self._known[step]
+
+    def _needs(self, step: str) -> tuple[str, ...]:
+        return self._job.steps[self._positions[step]].needs

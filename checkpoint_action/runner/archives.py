@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkpoint_action.errors import BundleError, StoreError, StoreMissingError
 from checkpoint_action.model import Status
+from checkpoint_action.runner.signing import check_signature
 from checkpoint_action.runner.sources import Source, sources_from_json
-from checkpoint_action.store.bundle import read_header
+from checkpoint_action.store.bundle import LONGEST_HEADER, Short, parse_header
 from checkpoint_action.store.codec import record_from_json
 from checkpoint_action.store.paths import check_layer, check_path
 
@@ -32,6 +33,10 @@ _T = TypeVar("_T")
 SLICE = 0.05
 """Seconds after which whoever waits for the store looks whether a stop was requested."""
 
+_FIRST_LOOK = 256 << 10
+"""Bytes of an archive that are read first, to learn the state: small archives are there as a whole then."""
+
+_LONGEST_LOOK = LONGEST_HEADER + (LONGEST_HEADER >> 6)  # what cannot be compressed takes a little more room
 _MOST_LOOKUPS = 100
 _MOST_NAMED = 3
 _LONGEST_REASON = 300
@@ -50,7 +55,7 @@ class StoredState:
 
 
 class Archives:
-    """The archives of one job in one store, each fetched once.
+    """The archives of one job in one store: of the newest the beginning is read, and each is fetched once when needed.
 
     :param folder: a folder of our own for what is fetched.
     :param warn: told of what a person should know.
@@ -58,6 +63,7 @@ class Archives:
     :param is_off: why the store is not asked any more, or an empty text.
     :param stop: ends every wait for the store.
     :param seconds: time that may be waited for what is read, all in all.
+    :param signing_key: what an archive must be signed with to be looked at, if anything.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class Archives:
         is_off: Callable[[], str],
         stop: StopRequest | None,
         seconds: float,
+        signing_key: bytes | None = None,
     ) -> None:
         self._store = store
         self._keys = keys
@@ -80,6 +87,7 @@ class Archives:
         self._is_off = is_off
         self._stop = stop
         self._seconds = self._seconds_left = seconds
+        self._signing_key = signing_key
         self._archives: dict[str, Path] = {}
         self._unusable: dict[str, str] = {}
         self._fetched = 0
@@ -111,7 +119,10 @@ class Archives:
         if found.key in self._unusable:
             return None
         try:
-            return _state_of(read_header(self.fetch(found)), self._keys.job)
+            header = self._header_of(found)
+            if self._signing_key is not None:
+                check_signature(header, found.key, self._signing_key)
+            return _state_of(header, self._keys.job)
         except (StoreMissingError, BundleError) as error:
             fault = reason(error)
         except StoreError:
@@ -124,6 +135,39 @@ class Archives:
             with suppress(OSError):
                 path.unlink()
         return None
+
+    def _header_of(self, found: Found) -> dict[str, Any]:
+        """What an archive says first; no more of it is read than that takes, roughly.
+
+        :raises StoreMissingError: it is gone, or is known to be unusable.
+        :raises BundleError: it is no archive of ours.
+        """
+        data, wanted = b"", _FIRST_LOOK
+        while True:
+            more = self._ask(partial(self._store.read, found, len(data), wanted - len(data)))
+            is_whole = len(data) + len(more) < wanted
+            data += more
+            header = parse_header(data)
+            if not isinstance(header, Short):
+                if is_whole:
+                    self._have(found, data)
+                return header
+            if is_whole:
+                raise BundleError("the archive is cut off")
+            if header.needed > _LONGEST_LOOK:
+                raise BundleError(f"the archive's header has more than the {LONGEST_HEADER} bytes allowed")
+            wanted = min(max(header.needed, 4 * len(data)), _LONGEST_LOOK)
+
+    def _have(self, found: Found, content: bytes) -> None:
+        """Take a whole archive for fetched."""
+        path = self._next_path()
+        with suppress(OSError):  # then it is fetched if it is needed
+            path.write_bytes(content)
+            self._archives[found.key] = path
+
+    def _next_path(self) -> Path:
+        self._fetched += 1
+        return self._folder / f"fetched-{self._fetched - 1}.tar.zst"
 
     def _older_than(self, newest: Found, steps: Sequence[str]) -> list[Found]:
         """The archives that are not yet known to be unusable, newest first.
@@ -161,8 +205,7 @@ class Archives:
             raise StoreMissingError(self._unusable[found.key])
         if self._is_off():
             raise StoreError(self._is_off())
-        path = self._folder / f"fetched-{self._fetched}.tar.zst"
-        self._fetched += 1
+        path = self._next_path()
         try:
             self._ask(partial(self._store.fetch, found, path))
         except StoreMissingError as error:

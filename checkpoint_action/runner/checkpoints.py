@@ -6,13 +6,15 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import BundleError, StoreError
+from checkpoint_action.errors import BundleError, StoreError, UsageError
 from checkpoint_action.model import AUTO, Status
 from checkpoint_action.runner.archives import Archives, StoreStoppedError, reason
+from checkpoint_action.runner.limits import excess_of
+from checkpoint_action.runner.parcels import Parcel
 from checkpoint_action.runner.scan import Scan, difference
 from checkpoint_action.runner.sources import restore_times, sources_of
 from checkpoint_action.runner.unfinished import Unfinished
-from checkpoint_action.runner.uploads import Parcel, Uploads
+from checkpoint_action.runner.uploads import Uploads
 from checkpoint_action.store.apply import apply_layer
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.bundle import pack_layer, unpack_layer
@@ -48,6 +50,9 @@ class Checkpoints:
     :param stop: ends every wait for the store.
     :param restore_seconds: time that a run may wait for what it reads from the store, all in all.
     :param off: why the store is left alone from the beginning; then steps are only looked at.
+    :param signing_key: what archives are signed with; those that are not signed with it are left alone. Not empty.
+    :param max_size: bytes that the files a step left may have together to be kept for other machines.
+    :param missed: told that the store has nothing of the job, with what it says of its reach (or nothing).
     """
 
     def __init__(
@@ -63,12 +68,19 @@ class Checkpoints:
         stop: StopRequest | None = None,
         restore_seconds: float = 900.0,
         off: str = "",
+        signing_key: bytes | None = None,
+        max_size: int | None = None,
+        missed: Callable[[str], None] = lambda _reach: None,
     ) -> None:
+        if signing_key is not None and not signing_key:
+            raise UsageError("the signing key is empty")
         self._store = store
         self._folder = folder
         self._workspace = workspace
         self._warn = warn
         self._required = required
+        self._max_size = max_size
+        self._missed = missed
 
         def is_stopping() -> bool:
             return stop is not None and stop.signum is not None
@@ -82,6 +94,7 @@ class Checkpoints:
             required=required,
             is_stopping=is_stopping,
             off=off,
+            signing_key=signing_key,
         )
         self._archives = Archives(
             store,
@@ -92,6 +105,7 @@ class Checkpoints:
             is_off=lambda: self._uploads.off,
             stop=stop,
             seconds=restore_seconds,
+            signing_key=signing_key,
         )
         self._unfinished = Unfinished(
             self._uploads,
@@ -101,6 +115,7 @@ class Checkpoints:
             warn=warn,
             required=required,
             is_stopping=is_stopping,
+            max_size=max_size,
         )
         self._before: Scan | None = None
         self._unseen: set[str] = set()
@@ -124,9 +139,11 @@ class Checkpoints:
             self._warn(f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh")
             return {}
         if state is None:
+            if not self._uploads.off:
+                self._missed(self._store.reach)
             return {}
-        self._uploads.know(state.records)
-        self._uploads.sources = state.sources
+        self._uploads.known.update(state.records)
+        self._uploads.known.sources = state.sources
         self._unfinished.learn(state.records)
         try:
             restore_times(self._workspace, state.sources)
@@ -174,8 +191,8 @@ class Checkpoints:
         """See what the workspace holds before a step runs."""
         if self._before is None:
             self._before = self._workspace.scan(digests)
-            if not self._uploads.sources:
-                self._uploads.sources = sources_of(self._before)
+            if not self._uploads.known.sources:
+                self._uploads.known.sources = sources_of(self._before)
 
     def started(self, step: Step, record: Record) -> None:
         """A step runs again: what was kept of it as done is not handed on any more.
@@ -184,11 +201,11 @@ class Checkpoints:
 
         :param record: says that it runs.
         """
-        known = self._uploads.known(step.id)
+        known = self._uploads.known.of(step.id)
         if known is not None and known.status is Status.DONE:
-            self._uploads.forget(step.id)
+            self._uploads.known.forget(step.id)
         if step.on_crash == "stop" and not self._uploads.off:
-            parcel = Parcel(self._uploads.with_known_progress(record), self._uploads.next_name(step.id))
+            parcel = Parcel(self._uploads.known.with_progress(record), self._uploads.next_name(step.id))
             self._uploads.put(parcel)
             if fault := self._uploads.wait_for(parcel, _ANNOUNCE):
                 self._warn(f"step '{step.id}': another machine would not know that it has started: {fault}")
@@ -205,7 +222,7 @@ class Checkpoints:
         before = self._seen()
         self._unseen = set()
         if step.outputs == AUTO:
-            self._before = self._workspace.scan(digests)
+            self._before = self._workspace.scan(digests, before)
             self._unseen = self._before.closed - before.closed
             return difference(before, self._before)
         self._before = None
@@ -213,24 +230,30 @@ class Checkpoints:
         return replace(declared, before=known)
 
     def keep(self, record: Record) -> None:
-        """Pack a finished step and see that it goes up.
+        """Pack a finished step and see that it goes up; one that is too large is left out, as the user wants it.
 
         :raises StoreError: it cannot be packed, and the store is required.
         """
         if self._uploads.off:
             return
+        if excess := excess_of(record.layer.entries, self._max_size):
+            self._leave_out(record.step, excess)
+            return
         name = self._uploads.next_name(record.step)
         file = self._folder / f"{name}.layer"
         try:
             self._check_seen()
-            pack_layer(self._workspace.root, name, record.layer, file)
+            with self._uploads.growing(Parcel(record, name, (file,))) as grown:
+                pack_layer(self._workspace.root, name, record.layer, file, grown=grown)
         except (BundleError, OSError) as error:
             if self._required:
                 raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
-            self._warn(f"step '{record.step}' is done but not kept for other machines: {error}")
-            self._uploads.forget(record.step)  # what another machine kept of it is not what it left now
-            return
-        self._uploads.put(Parcel(record, name, (file,)))
+            self._leave_out(record.step, str(error))
+
+    def _leave_out(self, step: str, why: str) -> None:
+        """Not keep a finished step, nor what another machine has kept of it: that is not what it left now."""
+        self._warn(f"step '{step}' is done but not kept for other machines: {why}")
+        self._uploads.known.forget(step)
 
     def _check_seen(self) -> None:
         if self._unseen:

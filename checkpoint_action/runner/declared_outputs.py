@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO
 from checkpoint_action.runner.globs import literal, static_prefix
+from checkpoint_action.runner.places import place_of
 from checkpoint_action.runner.progress import covered
 
 if TYPE_CHECKING:
@@ -48,25 +49,26 @@ class DeclaredOutputs:
             if not there:
                 del self._starts[start]
 
-    def covers(self, place: str, above: Above) -> bool:
-        """Whether one of the steps declares to leave a place, there or not.
+    def leaver(self, place: str, above: Above) -> int | None:
+        """The position of a step that declares to leave a place, there or not; ``None`` where there is none.
 
         :param place: absolute, without ``.`` and ``..``.
         :param above: the only steps that are asked for.
         """
-        if any(position in above for position in self._anywhere):
-            return True
+        for position in self._anywhere:
+            if position in above:
+                return position
         here, last = place, ""
         while self._starts and here != last:
             for position in self._starts.get(here, ()):
                 step = self._steps[position]
                 if position in above and covered(step.outputs, step.cwd, place, folder=True):
-                    return True
+                    return position
             here, last = os.path.dirname(here), here
-        return False
+        return None
 
 
 def _starts(step: Step) -> set[str]:
     patterns = (pattern.replace(os.sep, "/") for pattern in step.outputs if not pattern.startswith("!"))
     names = (static_prefix(pattern) if (plain := literal(pattern)) is None else plain for pattern in patterns)
-    return {os.path.normpath(os.path.join(step.cwd, name)) for name in names}
+    return {place_of(step.cwd, name) for name in names}

@@ -142,6 +142,7 @@ class Engine:
         self._begin = self._clock()
         self._tell(events.RunStarted(self._job, self._tally.steps))
         self._lent.open()
+        self._forget_done()
         try:
             self._work()
         finally:
@@ -149,6 +150,13 @@ class Engine:
         ended = self._tally.ended(self._job.name, self._stop.signum, self._clock() - self._begin)
         self._tell(ended)
         return ended
+
+    def _forget_done(self) -> None:
+        """What done steps have in their own folders goes, where a run died before it could."""
+        for step in self._lent.progress.left():
+            record = self._journal.records.get(step)
+            if record is not None and record.status is Status.DONE:
+                self._lent.progress.forget(step)
 
     def handed_on(self) -> dict[str, Values]:
         """What each step that was settled well hands on, with what nobody may keep; the summary of failed ones too."""
@@ -206,7 +214,7 @@ class Engine:
                     return
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
-        for name in sorted(part for part in parts if part.startswith("unmatched ")):
+        for name in sorted(part for part, value in parts.items() if value in USELESS_INPUTS):
             pattern = name.partition(" ")[2]
             self._tell(events.Warned(f"step '{step.id}': its input {pattern} {USELESS_INPUTS[parts[name]]}"))
         if decision.action is Action.RESTORE:
@@ -240,6 +248,7 @@ class Engine:
             if self._stop.signum is not None:
                 raise StoppedError from error
             return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, str(error))
+        self._planner.restored()
         self._tally.restored(record)
         self._tell(events.StepRestored(position, decision, record, self._clock() - begin))
         return decision
@@ -249,6 +258,9 @@ class Engine:
         if self._checkpoints is not None:
             self._checkpoints.look(self._planner.digests)
             self._restore_progress(position, step)
+        parts, notes = self._planner.as_started(step, parts)
+        for note in notes:
+            self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
         pending = Record(
             step=step.id,
             status=Status.RUNNING,

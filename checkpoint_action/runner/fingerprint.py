@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import AUTO, Reason
 from checkpoint_action.runner.hashing import text_digest
 from checkpoint_action.runner.ignored import matched_by_none_but
-from checkpoint_action.runner.outputs import expand, names_in
-from checkpoint_action.runner.scan import entries_of
+from checkpoint_action.runner.outputs import names_in
+from checkpoint_action.runner.patterns import expand
+from checkpoint_action.runner.places import place_of
+from checkpoint_action.runner.scan import UNREADABLE, entries_of
 from checkpoint_action.runner.tracked import tracked_digest
 
 if TYPE_CHECKING:
@@ -24,15 +25,19 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.ignored import IgnoredFiles
 
-__all__ = ["USELESS_INPUTS", "declared_outputs", "explain_change", "fingerprint", "fingerprint_parts"]
+__all__ = ["NOT_AS_LEFT", "USELESS_INPUTS", "declared_outputs", "explain_change", "fingerprint", "fingerprint_parts"]
 
 FORMAT = 1
 UNSET = "unset"
 MISSING_INPUT = "missing"
 IGNORED_INPUT = "ignored"
 
+UNREADABLE_INPUT = "cannot be read"
+NOT_AS_LEFT = "not as it was left"
+
 USELESS_INPUTS = {
     MISSING_INPUT: "matches no file",
+    UNREADABLE_INPUT: "cannot be read, so what is in it does not count",
     IGNORED_INPUT: "matches only files that git ignores; they count where a pattern names them",
 }
 """What to say of an input, by its part of a fingerprint."""
@@ -94,8 +99,9 @@ def _input_parts(
     patterns: tuple[str, ...], cwd: Path, root: Path, digests: ContentDigests, ignored: IgnoredFiles | None
 ) -> dict[str, str]:
     parts: dict[str, str] = {}
-    paths, missing = expand(patterns, cwd, through=True)
-    literal = {os.path.normpath(cwd / pattern) for pattern in patterns} if len(paths) <= len(patterns) else ()
+    closed: set[str] = set()
+    paths, missing = expand(patterns, cwd, through=True, closed=closed)
+    literal = {place_of(cwd, pattern) for pattern in patterns} if len(paths) <= len(patterns) else ()
     if ignored is not None and not set(paths).issubset(literal):
         matched = paths  # some are not named by their very path
         paths = ignored.without(matched, patterns, cwd)
@@ -111,10 +117,11 @@ def _input_parts(
             parts[f"input {name}"] = "{:04o} {}".format(*known)
     with closing(entries_of(unknown, digests)) as entries:
         for name, entry in entries:
-            if isinstance(entry, OSError):
-                parts[f"input {name}"] = "cannot be read"
+            if isinstance(entry, OSError) or (entry is not None and entry.content == UNREADABLE):
+                parts[f"input {name}"] = UNREADABLE_INPUT
             elif entry is not None and entry.type != "dir":
                 parts[f"input {name}"] = f"{entry.mode:04o} {entry.content}"
+    parts.update((f"input {name}", UNREADABLE_INPUT) for _path, name in names_in(root, closed))
     parts.update((f"unmatched {pattern}", MISSING_INPUT) for pattern in missing)
     return parts
 

@@ -6,9 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Status, Values
+from checkpoint_action.runner.ancestry import Above
 from checkpoint_action.runner.declared_outputs import DeclaredOutputs
 from checkpoint_action.runner.fingerprint import fingerprint
 from checkpoint_action.runner.outputs import locate
+from checkpoint_action.runner.places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +60,10 @@ class Foresight:
             above = None if self._job.in_order else self._ancestry.above(step.id)
             positions = self._ancestry.positions
             opener = next((one for one in self._unknown if above is None or positions[one] in above), None)
+        if opener is None and self.active and record is not None:
+            names = dict.fromkeys((*parts, *record.parts))
+            places = (self._remaker(step, place) for name in names if (place := self._input(step, name)))
+            opener = next((self._job.steps[position].id for position in places if position is not None), None)
         return opener
 
     def is_open(self, step: str) -> bool:
@@ -68,20 +74,29 @@ class Foresight:
         """The parts of a step, where they are open those of its last run."""
         closed = {name: value for name, value in parts.items() if not name.startswith(_VALUE)}
         open_parts = {f"needs {need}" for need in step.needs if self.is_open(need)} & {*record.parts}
-        open_parts.update(name for name in {*closed, *record.parts} if self._is_remade_input(step, name))
+        if self.active:
+            names = {*closed, *record.parts}
+            remade = ((name, self._remaker(step, place)) for name in names if (place := self._input(step, name)))
+            open_parts.update(name for name, position in remade if position is not None)
         closed = {name: value for name, value in closed.items() if name not in open_parts}
         known = {name: record.parts[name] for name in open_parts if name in record.parts}
         return {**closed, **known, **_values(record.parts)}
 
-    def _is_remade_input(self, step: Step, part: str) -> bool:
+    def _input(self, step: Step, part: str) -> str:
+        """Where a part of a fingerprint says that an input is; empty where it says something else."""
         kind, _, name = part.partition(" ")
         if kind == "input":
-            return self.is_remade(step, locate(self._job.root, name))
-        return kind == "unmatched" and self.is_remade(step, os.path.join(step.cwd, name))  # noqa: PTH118
+            return os.path.normpath(locate(self._job.root, name))
+        return place_of(step.cwd, name) if kind == "unmatched" else ""
+
+    def _remaker(self, step: Step, place: str) -> int | None:
+        """An earlier step that is yet to run and declares to leave a place, needed or not: it runs before this one."""
+        return self._remade.leaver(place, Above(self._ancestry.positions[step.id], frozenset()))
 
     def is_remade(self, step: Step, path: str) -> bool:
         """Whether a step that this one needs, and which is yet to run, declares to leave a path."""
-        return self.active and self._remade.covers(os.path.normpath(path), self._ancestry.above(step.id))
+        above = self._ancestry.above(step.id)
+        return self.active and self._remade.leaver(os.path.normpath(path), above) is not None
 
     def expect(self, step: Step, parts: Mapping[str, str], record: Record | None, opener: str | None) -> None:
         """A step would run: take note of what it leaves then, as far as that is known."""

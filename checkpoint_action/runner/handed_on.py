@@ -23,6 +23,13 @@ _MOST_PARTS = 100
 the state does not grow with the square of the number of steps."""
 
 
+_LARGEST_VARIABLE = 64 << 10
+"""Bytes. Linux starts no command with a variable of 128 KiB."""
+
+_MOST_VARIABLES = 512 << 10
+"""Bytes of all of them. Linux starts no command with more than 2 MiB of variables and arguments, macOS with 1 MiB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a step gets of those before it.
@@ -39,13 +46,21 @@ class Seen:
     def variables(self) -> dict[str, str]:
         """The outputs as variables: ``steps.build.outputs.version`` is ``STEPS_BUILD_OUTPUTS_VERSION``.
 
-        Where two would be the same variable neither is there; the JSON text has both.
+        Where two would be the same variable neither is there; nor is one that is so large that it might keep a command
+        from starting. The JSON text has all.
         """
         found: dict[str, list[str]] = {}
         for step, outputs in self.outputs.items():
             for name, value in outputs.items():
                 found.setdefault(f"STEPS_{_word(step)}_OUTPUTS_{_word(name)}", []).append(value)
-        return {name: values[0] for name, values in found.items() if len(values) == 1}
+        variables = {}
+        room = _MOST_VARIABLES
+        for name, values in found.items():
+            size = len(values[0].encode("utf-8", "surrogateescape"))
+            if len(values) == 1 and size <= _LARGEST_VARIABLE and size <= room:
+                variables[name] = values[0]
+                room -= size
+        return variables
 
     def document(self) -> str:
         """The outputs as JSON: ``{"build": {"outputs": {"version": "1.2"}}}``."""
@@ -53,7 +68,9 @@ class Seen:
 
     def parts(self, step: Step) -> dict[str, str]:
         """What counts of it in the step's fingerprint; a variable that the step sets itself does not."""
-        values = {f"value {name}": text for name, text in self.env.items() if name not in step.env}
+        # A name that is no plain one is told apart from the words below.
+        names = {name: name if name.isidentifier() else json.dumps(name) for name in self.env if name not in step.env}
+        values = {f"value {word}": self.env[name] for name, word in names.items()}
         if self.path:
             values["value $GITHUB_PATH"] = json.dumps(self.path)
         for other, outputs in self.outputs.items():

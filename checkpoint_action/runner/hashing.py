@@ -20,6 +20,7 @@ __all__ = ["ChangeClock", "ContentDigests", "LocalClock", "file_digest", "never"
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _PIECE = 1 << 18
 _ENDLESS = 1 << 63
+_MOST_UNSIZED = 1 << 30  # bytes read of a file of no size: in /proc and the like there is something in it
 _RACY_NS = 2_100_000_000
 _WORTH_A_THREAD = 1 << 19
 """Bytes from which a file is read beside others; a smaller one is read before a thread would have taken it over."""
@@ -156,7 +157,7 @@ class ContentDigests:
 
     def _read(self, path: str, info: os.stat_result, stamp: str, cancelled: Callable[[], bool]) -> str:
         passed = self._clock.passed(info)  # before the first byte is read
-        value = file_digest(path, info.st_size, cancelled)
+        value = file_digest(path, info.st_size or _MOST_UNSIZED, cancelled)
         if passed:
             self._known[path] = self.seen[path] = stamp + value
         else:

@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
+from checkpoint_action.runner.places import place_of
 from checkpoint_action.runner.tracked import git_environment
 
 if TYPE_CHECKING:
@@ -50,10 +51,9 @@ class IgnoredFiles:
         files, folders = self._ignored()
         if files.isdisjoint(paths) and not any(path.startswith(folders) or _GIT_FOLDER in path for path in paths):
             return paths
-        beginnings = (
-            os.path.normpath(os.path.join(cwd, _beginning(pattern))) for pattern in patterns if pattern[:1] != "!"
-        )
-        named = tuple(begin for begin in beginnings if _is_out(begin, files, folders))
+        beginnings = [place_of(cwd, _beginning(pattern)) for pattern in patterns if pattern[:1] != "!"]
+        ends = [os.path.realpath(begin) for begin in beginnings]  # a link names what it leads to
+        named = tuple(begin for begin in (*beginnings, *ends) if _is_out(begin, files, folders))
         return [path for path in paths if not _is_out(path, files, folders) or _below(path, named)]
 
     def _ignored(self) -> tuple[frozenset[str], tuple[str, ...]]:

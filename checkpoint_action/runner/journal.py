@@ -147,6 +147,11 @@ def forget(paths: StatePaths) -> bool:
     :returns: whether there was any.
     :raises StateWriteError: it cannot be removed.
     """
+    import shutil  # noqa: PLC0415  # most verbs forget nothing
+
+    from checkpoint_action.runner.progress import discard  # noqa: PLC0415
+
+    discard(paths.progress)  # first, so that no step that is forgotten ever goes on from it
     found = False
     for path in (paths.snapshot, paths.journal, paths.index):
         try:
@@ -156,10 +161,7 @@ def forget(paths: StatePaths) -> bool:
             continue
         except OSError as error:
             raise StateWriteError(f"cannot remove {path}: {error.strerror}") from None
-    import shutil  # noqa: PLC0415  # most verbs forget nothing
-
-    for folder in (paths.logs, paths.progress):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(paths.logs, ignore_errors=True)
     sync_folder(paths.folder)
     return found
 

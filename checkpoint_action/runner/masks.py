@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from checkpoint_action.runner.redact import secret_values
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from checkpoint_action.model import Values
 
-__all__ = ["MaskWatcher", "hide", "without_secrets"]
+__all__ = ["MaskWatcher", "hide", "secret_texts", "without_secrets"]
 
 _MARK = b"::add-mask::"
 _LONGEST = 1 << 20  # bytes of one such command
@@ -59,6 +61,11 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     for value in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(value, _HIDDEN)
     return text
+
+
+def secret_texts(names: Iterable[str], env: Mapping[str, str]) -> list[str]:
+    """The values of secret variables as texts; see :func:`~checkpoint_action.runner.redact.secret_values`."""
+    return [value.decode("utf-8", "surrogateescape") for value in secret_values(names, env)]
 
 
 def without_secrets(values: Values, secrets: Iterable[str]) -> tuple[Values, tuple[str, ...]]:

@@ -6,8 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
-from checkpoint_action.runner.ancestry import Ancestry
-from checkpoint_action.runner.fingerprint import declared_outputs, explain_change, fingerprint, fingerprint_parts
+from checkpoint_action.runner.ancestry import Ancestry, NearestLeavers
+from checkpoint_action.runner.fingerprint import (
+    NOT_AS_LEFT,
+    declared_outputs,
+    explain_change,
+    fingerprint,
+    fingerprint_parts,
+)
 from checkpoint_action.runner.foresight import Foresight
 from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
@@ -120,6 +126,7 @@ class Planner:
         self._ancestry = Ancestry(job)
         self.handed_on = HandedOn(job, self._ancestry)
         self.held = Held(self._selection)
+        self._leavers = NearestLeavers(job, self._ancestry)
         self._foresight = Foresight(job, self.held, self._ancestry)
         for step in job.steps:
             if step.id in records:
@@ -135,8 +142,14 @@ class Planner:
         position = self._ancestry.positions[record.step]
         step = self._job.steps[position]
         root = self._job.root
-        self.ownership.put(position, _owned(old, step, root), _owned(record, step, root))
+        owned = _owned(record, step, root)
+        self.ownership.put(position, _owned(old, step, root), owned)
+        self._leavers.put(record.step, leaves=bool(owned.entries or owned.deleted))
         self.handed_on.put(position, record.values if record.status is Status.DONE else Values())
+
+    def restored(self) -> None:
+        """Take note that the files of a step are back, among them some that git may ignore."""
+        self._ignored.forget()
 
     def parts(self, step: Step) -> dict[str, str]:
         """What the step's fingerprint consists of now."""
@@ -198,6 +211,25 @@ class Planner:
         if record.withheld:
             return Decision(step.id, Action.RUN, Reason.HANDS_ON_SECRET, ", ".join(record.withheld))
         return self._look_at_outputs(step, record)
+
+    def as_started(self, step: Step, parts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """What a step that starts now consists of, and in words what it finds otherwise than a step it needs left it.
+
+        Where somebody has changed that meanwhile, or a step that then failed has, it is made from something else than
+        is on record, and is not the same any more once that is put right.
+
+        :param parts: of :meth:`parts`.
+        """
+        started, notes = dict(parts), []
+        for need in step.needs:
+            for owner in self._leavers.of(need):
+                left = self._job.steps[self._ancestry.positions[owner]]
+                paths = _paths(_owned(self._records[owner], left, self._job.root))
+                difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
+                if difference is not None:
+                    started[f"needs {need}"] = NOT_AS_LEFT
+                    notes.append(f"'{owner}' left something else ({difference[0].value}: {difference[1]})")
+        return started, notes
 
     def foresee(self, step: Step) -> Decision:
         """What a run would do with a step, after those before it were foreseen in the job's order.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import signal
 import sys
 import time
@@ -147,6 +149,15 @@ def start_tree(command: Command, write: Callable[[bytes], None], stop: StopReque
     return PosixTree(command, write, stop)
 
 
+def _too_long(command: Command, error: Exception) -> str:
+    """What to do where the system refuses to start anything with so large an environment."""
+    if not isinstance(error, OSError) or error.errno != errno.E2BIG or not command.env:
+        return ""
+    name = max(command.env, key=lambda one: len(command.env[one]))
+    size = len(os.fsencode(command.env[name]))
+    return f" (its largest variable is {name} with {size} bytes; hand large values on in a file)"
+
+
 def run_command(
     command: Command,
     limits: Limits,
@@ -168,7 +179,7 @@ def run_command(
     try:
         tree = start_tree(command, watch.write, stop)
     except (OSError, ValueError) as error:
-        note = f"cannot start {command.argv[0]}: {getattr(error, 'strerror', None) or error}"
+        note = f"cannot start {command.argv[0]}: {getattr(error, 'strerror', None) or error}{_too_long(command, error)}"
         return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
     try:
         end, notes = _supervise(tree, limits, stop, begin, watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import sys
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import Entry, Layer
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
 from checkpoint_action.runner.hashing import ContentDigests
-from checkpoint_action.runner.outputs import expand, locate, names_in
+from checkpoint_action.runner.outputs import locate, names_in
+from checkpoint_action.runner.patterns import expand
+from checkpoint_action.runner.places import place_of
 from checkpoint_action.runner.scan import UNREADABLE, entries_of, walk
 from checkpoint_action.store.folders import sync_folder
 
@@ -24,9 +27,10 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.reading import ReadingThreads
 
-__all__ = ["NoDigests", "Progress", "ProgressFolders", "covered", "covers", "progress_of", "sync_progress"]
+__all__ = ["NoDigests", "Progress", "ProgressFolders", "covered", "covers", "discard", "progress_of", "sync_progress"]
 
 _AT_ONCE = 64
+_GONE = ".gone-"
 _SYNCABLE = "r+b" if sys.platform == "win32" else "rb"  # there only a file that may be written can be synced
 
 
@@ -115,7 +119,15 @@ class ProgressFolders:
             if _is_empty(self.of(step)):
                 self._empty.append(step)
                 return
-        shutil.rmtree(self.of(step), ignore_errors=True)
+        discard(self.of(step))
+
+    def left(self) -> list[str]:
+        """Ids of the steps whose folders are there."""
+        try:
+            names = os.listdir(self._path)
+        except OSError:
+            return []
+        return [step for name in names if (step := name.removeprefix("_").removesuffix(".progress")) in self._positions]
 
     def _remove_empty(self) -> None:
         for step in self._empty:
@@ -127,9 +139,24 @@ class ProgressFolders:
         """Remove the folders that nothing was put into."""
         with suppress(OSError):
             for folder in self._path.iterdir():
+                if _GONE in folder.name:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    continue
                 with suppress(OSError):  # it has something in it
                     folder.rmdir()
             self._path.rmdir()
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder so that it is gone at once: what is only half removed is nothing to go on from."""
+    for old in folder.parent.glob(f"{glob.escape(folder.name)}{_GONE}*"):  # of somebody who was killed at it
+        shutil.rmtree(old, ignore_errors=True)
+    aside = folder.with_name(f"{folder.name}{_GONE}{os.urandom(4).hex()}")
+    try:
+        folder.rename(aside)
+    except OSError:
+        aside = folder
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _is_empty(folder: Path) -> bool:
@@ -221,7 +248,7 @@ def _matches(pattern: str, cwd: Path, place: str, *, folder: bool) -> bool:
     """Whether a pattern matches a place or a folder above it, as it would if all of them were there."""
     pattern = pattern.replace(os.sep, "/")
     plain = literal(pattern)
-    start = os.path.normpath(os.path.join(cwd, static_prefix(pattern) if plain is None else plain))
+    start = place_of(cwd, static_prefix(pattern) if plain is None else plain)
     itself = folder or not pattern.endswith("/")
     if plain is not None and place == start:
         return itself

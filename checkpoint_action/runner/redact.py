@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Redactor", "secret_values"]
+    from checkpoint_action.runner.disguises import Pattern
+
+__all__ = ["MASK", "Redactor", "secret_values"]
 
 MASK = b"***"
 
@@ -20,47 +22,81 @@ def secret_values(names: Iterable[str], env: Mapping[str, str]) -> tuple[bytes, 
 
 
 class Redactor:
-    """Hands bytes on with every secret value replaced, also where it is cut by the pieces it comes in.
+    """Hands bytes on with every secret in them replaced, also where it is cut by the pieces it comes in.
 
-    :param values: not empty, longest first.
+    What is handed on is the same however the pieces are cut.
+
+    :param values: hidden as they are, longest first; none where there are ``patterns``.
     :param write: gets what may be seen.
+    :param patterns: what else is hidden.
+    :param unseen: so many of the first bytes are not handed on; they only show whether a secret begins among them.
+    :ivar held_back: bytes that are not handed on before more has come, or the end.
     """
 
-    def __init__(self, values: tuple[bytes, ...], write: Callable[[bytes], object]) -> None:
-        self._pattern = re.compile(b"(?=(" + b"|".join(map(re.escape, values)) + b"))")  # also where they overlap
-        self._held_back = len(values[0]) - 1
+    def __init__(
+        self,
+        values: tuple[bytes, ...],
+        write: Callable[[bytes], object],
+        *,
+        patterns: Iterable[Pattern] = (),
+        unseen: int = 0,
+    ) -> None:
+        listed = list(patterns)
+        self._patterns = [pattern.regex for pattern in listed]
+        if values:
+            self._patterns.append(re.compile(b"|".join(map(re.escape, values))))
+        longest = max([pattern.longest for pattern in listed] + [len(value) for value in values])
+        self.held_back = longest - 1
+        self._context = max((pattern.lead for pattern in listed), default=0)
         self._write = write
         self._rest = b""
+        self._settled = unseen  # bytes of the rest that have been handed on or replaced
 
     def write(self, data: bytes) -> None:
         """Hand on a piece; what may be the beginning of a secret waits for the next."""
-        self._rest = self._emit(self._rest + data, self._held_back)
+        self._rest += data
+        self._emit(len(self._rest) - self.held_back)
 
     def close(self) -> None:
         """Hand on the rest."""
-        self._emit(self._rest, 0)
+        self._emit(len(self._rest))
         self._rest = b""
 
-    def _emit(self, data: bytes, hold: int) -> bytes:
-        end = max(len(data) - hold, 0)
+    def _emit(self, end: int) -> None:
+        """Settle the bytes before ``end``: no secret that begins there can turn out to be a longer one."""
+        if end <= 0:
+            return
+        data = self._rest
         out = []
-        at = 0
-        for start, stop in self._hidden(data):
-            if start >= end:
-                break  # it may yet turn out to be part of a longer one
-            out += [data[at:start], MASK]
-            at = stop
-        end = max(end, at)
-        out.append(data[at:end])
+        at = self._settled
+        for start, stop in self._hidden(data, end):
+            if stop <= at:
+                continue
+            if start >= at:
+                out += [data[at:start], MASK]
+            at = stop  # or else it goes on with one that is replaced already
+        if at < end:
+            out.append(data[at:end])
+            at = end
+        keep = max(end - self._context, 0)  # a secret may begin with what tells it
+        self._rest = data[keep:]
+        self._settled = at - keep
         if seen := b"".join(out):
             self._write(seen)
-        return data[end:]
 
-    def _hidden(self, data: bytes) -> list[tuple[int, int]]:
-        """Where secrets are, those that overlap taken together."""
+    def _hidden(self, data: bytes, end: int) -> list[tuple[int, int]]:
+        """Where secrets are that begin before ``end``, those that overlap taken together."""
+        found: list[tuple[int, int]] = []
+        for pattern in self._patterns:
+            match = pattern.search(data)
+            while match and match.start() < end:
+                span = match.span(pattern.groups)  # the group, where it has one
+                if span[0] < end:
+                    found.append(span)
+                match = pattern.search(data, match.start() + 1)  # also where they overlap
+        found.sort()
         spans: list[tuple[int, int]] = []
-        for match in self._pattern.finditer(data):
-            start, stop = match.start(), match.start() + len(match.group(1))
+        for start, stop in found:
             if spans and start < spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(spans[-1][1], stop))
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from checkpoint_action.model import Entry, Layer
+from checkpoint_action.runner.hashing import stamp_of
 from checkpoint_action.runner.reading import Reading, ReadingThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from checkpoint_action.runner.globs import Excludes
@@ -244,18 +246,60 @@ class Workspace:
                 return False
         return True
 
-    def scan(self, digests: ContentDigests) -> Scan:
-        """Everything in it."""
+    def scan(self, digests: ContentDigests, before: Scan | None = None) -> Scan:
+        """Everything in it.
+
+        :param before: what an earlier scan with the same digests found. Whatever is still so is taken from it, which is
+            far less work than to put it together again.
+        """
         found = Scan()
-        names = walk(str(self.root), "", self.excludes, self.repositories, found.closed)
-        places = ((os.path.join(self.root, name), name) for name in names)
+        items = walk_items(str(self.root), "", self.excludes, self.repositories, found.closed)
+        new = list(_not_taken_over(items, before or Scan(), digests.seen, found))
+        places = ((os.path.join(self.root, name), name) for name in new)
         with closing(entries_of(places, digests)) as entries:
             for name, entry in entries:
                 if isinstance(entry, OSError):
                     found.closed.add(name.rpartition("/")[0] + "/")
-                elif entry is not None:
+                if isinstance(entry, Entry):
                     found[name] = entry
+                else:
+                    del found[name]
         return found
+
+
+_NOT_YET = Entry("", "file", 0, 0)
+"""Holds the place of what has to be looked at more closely, so that the order stays."""
+
+
+def _not_taken_over(
+    items: Iterable[tuple[os.DirEntry[str], str]], before: Scan, seen: Mapping[str, str], found: Scan
+) -> Iterator[str]:
+    """Fill ``found`` with the entries of plain files that are as they were; the names of all else."""
+    for item, name in items:
+        old = before.get(name)
+        said = seen.get(item.path)
+        if old is not None and said is not None and _is_still(item, old, said):
+            found[name] = old
+        else:
+            found[name] = _NOT_YET
+            yield name
+
+
+def _is_still(item: os.DirEntry[str], old: Entry, said: str) -> bool:
+    """Whether a path is the file that it was.
+
+    :param said: its stamp and digest, as they are remembered; nothing is of what was changed too short a time before.
+    """
+    try:
+        info = os.lstat(item.path) if sys.platform == "win32" else item.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return (
+        old.mtime_ns == info.st_mtime_ns
+        and stat.S_ISREG(info.st_mode)
+        and old.mode == stat.S_IMODE(info.st_mode)
+        and said == stamp_of(info) + old.sha256
+    )
 
 
 def difference(before: Scan, after: Scan) -> Layer:

@@ -82,7 +82,7 @@ class Held:
         held = [need for need in step.needs if need in self._causes]
         causes = list(dict.fromkeys(cause for need in held for cause in self._causes[need]))
         left_out = self._selection.leaves_out(step.id)
-        if decision.action is Action.STOP or (left_out and decision.action is Action.RUN and not (held and assumed)):
+        if decision.action is Action.STOP or (left_out and decision.action is Action.RUN and not assumed):
             causes.append(decision)
             if left_out:
                 detail = f"{decision.detail}; --only leaves it out" if decision.detail else "--only leaves it out"
@@ -94,6 +94,8 @@ class Held:
             decision = Decision(step.id, Action.STOP, Reason.NEEDS_CHANGED, text)
         else:
             self._causes.pop(step.id, None)
+            if left_out and decision.action is Action.RUN:  # what needs it may still run, should it turn out not to
+                return replace(decision, action=Action.STOP, detail=f"{decision.detail}; --only leaves it out")
             return decision
         self._causes[step.id] = tuple(causes)
         return decision

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import BundleError, StoreError
 from checkpoint_action.model import ArchiveRef, Entry, Layer, Partial
 from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.limits import excess_of
+from checkpoint_action.runner.parcels import Parcel
 from checkpoint_action.runner.progress import Progress, progress_of
 from checkpoint_action.runner.scan import UNREADABLE, Scan
 from checkpoint_action.runner.stop import StoppedError
-from checkpoint_action.runner.uploads import Parcel, Uploads
 from checkpoint_action.store.bundle import pack_layer
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Job, Record, Step
     from checkpoint_action.runner.scan import Workspace
+    from checkpoint_action.runner.uploads import Uploads
 
 __all__ = ["Unfinished"]
 
@@ -55,6 +57,7 @@ class Unfinished:
     :param warn: told of what a person should know; also from the thread that uploads.
     :param required: whether a failing store is an error.
     :param is_stopping: whether a stop was requested.
+    :param max_size: bytes that the progress of a step may have to be kept.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Unfinished:
         warn: Callable[[str], None],
         required: bool,
         is_stopping: Callable[[], bool],
+        max_size: int | None = None,
     ) -> None:
         self._uploads = uploads
         self._workspace = workspace
@@ -75,6 +79,7 @@ class Unfinished:
         self._warn = warn
         self._required = required
         self._is_stopping = is_stopping
+        self._max_size = max_size
         self._elsewhere: dict[str, Partial] = {}
         self._told: set[str] = set()
         known: dict[str, str] = {}
@@ -131,7 +136,7 @@ class Unfinished:
                 pass
             except (StoreError, OSError) as error:
                 self._warn(f"step '{step.id}': what it left unfinished is not kept: {error}")
-                parcel = Parcel(self._uploads.with_known_progress(record), name)
+                parcel = Parcel(self._uploads.known.with_progress(record), name)
         self._uploads.put(parcel)
 
     def save(self, step: Step, job: Job, record: Record, folder: Path, before: Scan) -> str:
@@ -154,7 +159,7 @@ class Unfinished:
             raise StoreError(fault)
         if fault:
             return f"but not in the store: {fault}"
-        known = self._uploads.known(step.id)
+        known = self._uploads.known.of(step.id)
         partial = None if known is None else known.partial
         size = 0 if partial is None else Progress(partial.workspace, partial.folder).size
         return f"and {size} bytes that were not there before the step are in the store"
@@ -174,6 +179,8 @@ class Unfinished:
         progress = self._travelling(look.step.id, progress_of(look.step, look.job, look.folder, look.before, digests))
         if not progress.count:
             return Parcel(record, name)
+        if excess := excess_of((*progress.workspace.entries, *progress.folder.entries), self._max_size):
+            raise StoreError(excess)
         parts = (
             (self._workspace.root, name, progress.workspace, self._folder / f"{name}.layer"),
             (look.folder, name + _FOLDER, progress.folder, self._folder / f"{name}{_FOLDER}.layer"),

@@ -4,59 +4,31 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from checkpoint_action.errors import StoreError
-from checkpoint_action.model import ArchiveRef, Status
+from checkpoint_action.errors import StoreError, StoreTakenError
+from checkpoint_action.model import Status
+from checkpoint_action.runner import sending
 from checkpoint_action.runner.archives import SLICE
-from checkpoint_action.runner.sources import Source, sources_to_json
+from checkpoint_action.runner.growing import GivenUpError, Growing
+from checkpoint_action.runner.known import Known
+from checkpoint_action.runner.parcels import Parcel, remove
 from checkpoint_action.runner.stop import StoppedError
-from checkpoint_action.store.bundle import write_archive
-from checkpoint_action.store.codec import record_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from checkpoint_action.model import Record
     from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.store.base import Store
 
-__all__ = ["Parcel", "Uploads"]
+__all__ = ["Uploads"]
 
 _APART = 1.1
 """Seconds between two uploads: act and Forgejo know the age of an entry to the second only, and of two of the same
 second either may pass for the newest. What finishes meanwhile goes up together."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parcel:
-    """A record on its way up, with the layers that belong to it.
-
-    :param name: its layers' name in the archive.
-    :param files: packed layers; removed once they have gone up.
-    :param pack: gives it packed, when it is its turn, where that is not done yet; it may take long, and fail. Then the
-        record goes up with the progress that was kept of its step before.
-    :param awaited: whether somebody waits for it, and is told of such a failure.
-    """
-
-    record: Record
-    name: str
-    files: tuple[Path, ...] = ()
-    pack: Callable[[], Parcel] | None = None
-    awaited: bool = False
-
-    def at(self, key: str) -> Record:
-        """The record as it is told once its layers lie under a key."""
-        if not self.files:
-            return self.record
-        where = ArchiveRef(key, self.name)
-        if self.record.status is Status.DONE:
-            return replace(self.record, archive=where)
-        partial = self.record.partial
-        return self.record if partial is None else replace(self.record, partial=replace(partial, archive=where))
 
 
 class Uploads:
@@ -72,6 +44,8 @@ class Uploads:
     :param required: whether a failing store is an error instead.
     :param is_stopping: whether a stop was requested, which ends every wait.
     :param off: why the store is left alone from the beginning.
+    :param signing_key: what archives are signed with, if they are.
+    :ivar known: what is handed on of each step.
     """
 
     def __init__(
@@ -85,6 +59,7 @@ class Uploads:
         required: bool,
         is_stopping: Callable[[], bool],
         off: str = "",
+        signing_key: bytes | None = None,
     ) -> None:
         self._store = store
         self._keys = keys
@@ -93,39 +68,22 @@ class Uploads:
         self._kept = kept
         self._required = required
         self._is_stopping = is_stopping
+        self.known = Known(keys.job, signing_key)
         self._lock = threading.Condition()
         self.off = off
-        self.sources: dict[str, Source] = {}
-        self._records: dict[str, Record] = {}
         self._waiting: list[Parcel] = []
         self._busy: tuple[Parcel, ...] = ()
+        self._growing: list[Growing] = []
+        self._streamed: Growing | None = None
         self._faults: dict[str, str] = {}
         self._last_upload = -_APART
+        self._is_failing = False
         self._closed = False
         self._names = 0
-        self._archives = 0
+        # Not from 1 on: a second use of the action in one attempt, or act's next run, must give greater numbers.
+        self._archives = time.time_ns() // 1_000_000
         self._worker = threading.Thread(target=self._work, name="upload-checkpoints", daemon=True)
         self._worker.start()
-
-    def know(self, records: dict[str, Record]) -> None:
-        """Take over what the store tells of the job."""
-        with self._lock:
-            self._records.update(records)
-
-    def forget(self, step: str) -> None:
-        """What was kept of a step is not handed on any more."""
-        with self._lock:
-            self._records.pop(step, None)
-
-    def known(self, step: str) -> Record | None:
-        """What is handed on of a step."""
-        with self._lock:
-            return self._records.get(step)
-
-    def with_known_progress(self, record: Record) -> Record:
-        """A record of an unfinished step, with the progress that is handed on of it as it is."""
-        known = self.known(record.step)
-        return record if known is None else replace(record, partial=known.partial)
 
     def next_name(self, step: str) -> str:
         """A name that no other layer of this run has."""
@@ -133,16 +91,41 @@ class Uploads:
             self._names += 1
             return f"{self._names:06d}-{step}"
 
+    @contextmanager
+    def growing(self, parcel: Parcel) -> Iterator[Callable[[int], None]]:
+        """Have a parcel go up whose one file is packed in the block; begin with it meanwhile, where it is large.
+
+        Gives what is to be told how many of the file's first bytes are final. Nobody waits in it for the store. Where
+        the block is left by an exception, nothing of the parcel goes up.
+        """
+        one = Growing(parcel, self._lock, lambda: bool(self.off))
+        with self._lock:
+            self._growing.append(one)
+        is_packed = False
+        try:
+            yield one.grown
+            is_packed = True
+        finally:
+            with self._lock:
+                self._growing.remove(one)
+                one.settle(is_packed=is_packed)
+                streamed = one is self._streamed and is_packed and not self.off
+                if streamed:
+                    self._busy = (*self._busy, parcel)
+        if not streamed:
+            self.put(parcel)
+
     def put(self, parcel: Parcel) -> None:
         """Have a parcel go up, in the place of any of the same step that waits."""
         with self._lock:
-            if self.off:
-                return
             older = [one for one in self._waiting if one.record.step == parcel.record.step]
-            self._waiting = [one for one in self._waiting if one not in older] + [parcel]
+            if self.off:
+                older = [parcel]
+            else:
+                self._waiting = [one for one in self._waiting if one not in older] + [parcel]
             self._lock.notify_all()
         for one in older:
-            _remove(one.files)
+            remove(one.files)
 
     def wait_for(self, parcel: Parcel, seconds: float) -> str:
         """Wait until a parcel has gone up; why it has not, or an empty text. A stop ends the wait.
@@ -168,6 +151,8 @@ class Uploads:
                 self._pause()
                 if batch := self._with_ready(packed):
                     self._upload(batch)
+                elif growing := self._next_growing():
+                    self._upload_growing(growing)
             except StoreError as error:
                 self.switch_off(error, during_upload=True)
             except Exception as error:  # no fault of ours may cost the job, nor leave it waiting
@@ -175,6 +160,7 @@ class Uploads:
             finally:
                 with self._lock:
                     self._busy = ()
+                    self._streamed = None
                     self._lock.notify_all()
 
     def _begin(self) -> bool:
@@ -183,11 +169,20 @@ class Uploads:
         What is packed goes first, so that finished steps need not wait until an unfinished one is.
         """
         with self._lock:
-            while not self._waiting and not self._closed:
+            while not self._waiting and not self._closed and self._large() is None:
                 self._lock.wait()
             if all(parcel.pack is not None for parcel in self._waiting):
                 self._busy, self._waiting = tuple(self._waiting), []
-            return not self.off and bool(self._waiting or self._busy)
+            return not self.off and bool(self._waiting or self._busy or self._large() is not None)
+
+    def _large(self) -> Growing | None:
+        return next((one for one in self._growing if one.is_large), None)
+
+    def _next_growing(self) -> Growing | None:
+        """What is to go up while it is being packed, as it is large already and nothing else waits."""
+        with self._lock:
+            self._streamed = None if self.off else self._large()
+            return self._streamed
 
     def _pause(self) -> None:
         """Wait until it is time for the next upload."""
@@ -195,18 +190,21 @@ class Uploads:
             while (early := self._last_upload + _APART - time.monotonic()) > 0 and not self.off:
                 self._lock.wait(early)
 
-    def _with_ready(self, packed: list[Parcel]) -> list[Parcel]:
-        """What is to go up now: also what waits and is packed."""
+    def _with_ready(self, packed: list[Parcel], but: str = "") -> list[Parcel]:
+        """What is to go up now: also what waits and is packed.
+
+        :param but: id of a step of which it is to wait on.
+        """
         with self._lock:
             if self.off:
                 return []
-            ready = [parcel for parcel in self._waiting if parcel.pack is None]
-            self._waiting = [parcel for parcel in self._waiting if parcel.pack is not None]
+            ready = [parcel for parcel in self._waiting if parcel.pack is None and parcel.record.step != but]
+            self._waiting = [parcel for parcel in self._waiting if parcel not in ready]
             self._busy = (*self._busy, *ready)
         newer = {parcel.record.step for parcel in ready}
         for parcel in packed:
             if parcel.record.step in newer:
-                _remove(parcel.files)
+                remove(parcel.files)
         return [*(parcel for parcel in packed if parcel.record.step not in newer), *ready]
 
     def _packed(self, parcel: Parcel) -> Parcel | None:
@@ -221,31 +219,77 @@ class Uploads:
             return None
         if not self.off:
             self._warn(f"step '{parcel.record.step}': what it left unfinished is not kept: {fault}")
-        return Parcel(self.with_known_progress(parcel.record), parcel.name)
+        return Parcel(self.known.with_progress(parcel.record), parcel.name)
 
     def _upload(self, batch: list[Parcel]) -> None:
-        with self._lock:
-            self._archives += 1
-            key = self._keys.new(batch[-1].record.step, self._archives)
-            added = {parcel.record.step: parcel.at(key) for parcel in batch}
-            records = {**self._records, **added}
-        header = {
-            "job": self._keys.job,
-            "records": {step: record_to_json(record) for step, record in records.items()},
-            "sources": sources_to_json(self.sources),
-        }
-        archive = self._folder / f"{batch[-1].name}.tar.zst"
+        """Have what is packed go up."""
         files = [file for parcel in batch for file in parcel.files]
+        spool = self._folder / f"{batch[-1].name}.tar.zst"
+
+        def send(key: str) -> None:
+            added = _told(batch, key)
+            header = self.known.header(key, added)
+            if sum(file.stat().st_size for file in files) <= sending.ONE_BODY:
+                size = sending.send_joined(self._store, key, header, files, spool)
+            else:
+                size = sending.send_in_pieces(self._store, key, spool, rest=lambda: (header, files))
+            self._arrived(batch, added, size)
+
         try:
-            write_archive(header, files, archive)
-            size = archive.stat().st_size
-            self._store.save(key, archive)
+            self._under_new_key(batch[-1].record.step, send)
         except OSError as error:
-            raise StoreError(f"cannot write the archive: {error}") from error
+            raise StoreError(f"cannot read what was packed: {error}") from error
         finally:
-            _remove((archive, *files))
+            remove(files)
+
+    def _upload_growing(self, growing: Growing) -> None:
+        """Have a layer go up while it is packed, and with it all that is ready when it is."""
+        spool = self._folder / f"{growing.parcel.name}.tar.zst"
+
+        def send(key: str) -> None:
+            batch: list[Parcel] = []
+            added: dict[str, Record] = {}
+
+            def rest() -> tuple[dict[str, Any], list[Path]]:
+                self._with_ready([], growing.parcel.record.step)
+                batch[:] = self._busy
+                added.update(_told(batch, key))
+                return self.known.header(key, added), [
+                    file for one in batch if one is not growing.parcel for file in one.files
+                ]
+
+            size = sending.send_in_pieces(self._store, key, spool, early=growing.slices(), rest=rest)
+            self._arrived(batch, added, size)
+
+        try:
+            self._under_new_key(growing.parcel.record.step, send)
+        except GivenUpError:
+            pass
+        except StoreError:
+            if not growing.comes_to_be_packed():  # its file is gone, which is no fault of the store's
+                return
+            raise
+        finally:
+            remove(file for parcel in (*self._busy, growing.parcel) for file in parcel.files)
+
+    def _under_new_key(self, step: str, send: Callable[[str], None]) -> None:
+        """Make a key and send under it; once more where that one is taken, as it may be by a try whose answer was lost.
+
+        :param step: id of the newest step.
+        """
+        for is_last in (False, True):
+            with self._lock:
+                self._archives += 1
+                key = self._keys.new(step, self._archives)
+            try:
+                return send(key)
+            except StoreTakenError:
+                if is_last:
+                    raise
+
+    def _arrived(self, batch: list[Parcel], added: dict[str, Record], size: int) -> None:
+        self.known.update(added)
         with self._lock:
-            self._records.update(added)
             self._last_upload = time.monotonic()
         told = [parcel.record for parcel in batch if parcel.files]
         if told:
@@ -258,12 +302,19 @@ class Uploads:
         :raises StoreError: it is required.
         """
         with self._lock:
-            first, self.off = not self.off, self.off or str(error)
-            self._waiting.clear()
+            first = not self.off and not self._is_failing
+            self._is_failing = True
+        try:  # it is said before anybody sees that the store is off, and ends
+            if first and (during_upload or not self._required):
+                self._warn(f"{error}; going on without the store: steps of this run are not kept for other machines")
+        finally:
+            with self._lock:
+                self.off = self.off or str(error)
+                dropped, self._waiting = self._waiting, []
+                self._lock.notify_all()
+        remove(file for parcel in dropped for file in parcel.files)
         if self._required and not during_upload:
             raise error
-        if first:
-            self._warn(f"{error}; going on without the store: steps of this run are not kept for other machines")
 
     def finish(self, seconds: float, seconds_on_stop: float = 3.0) -> None:
         """Wait until all is in the store.
@@ -291,18 +342,12 @@ class Uploads:
             failed = self.off
             self._lock.notify_all()
         if left_behind:
-            lost = ", ".join(_in_words(parcel) for parcel in left_behind)
+            lost = ", ".join(map(str, left_behind))
             self._warn(f"{self._store.name}: not stored within {limit:.4g} s, so another machine does it again: {lost}")
         if failed and self._required:
             raise StoreError(f"{self._store.name}: not everything was stored: {failed}")
 
 
-def _in_words(parcel: Parcel) -> str:
-    step = parcel.record.step
-    return step if parcel.record.status is Status.DONE else f"what {step} has so far"
-
-
-def _remove(files: Sequence[Path]) -> None:
-    for file in files:
-        with suppress(OSError):
-            file.unlink()
+def _told(batch: list[Parcel], key: str) -> dict[str, Record]:
+    """The records as an archive with this key tells them."""
+    return {parcel.record.step: parcel.at(key) for parcel in batch}

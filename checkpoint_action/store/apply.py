@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +12,9 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import BundleError
 from checkpoint_action.store.paths import ancestors, check_layer, refuse_collisions
 from checkpoint_action.store.transaction import Transaction
-from checkpoint_action.store.tree import Tree, content_word, status
+from checkpoint_action.store.tree import At, Tree, content_word, set_mode, set_times, status
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Collection
 
     from checkpoint_action.model import Entry, Layer
@@ -53,9 +54,10 @@ class _Present:
 
 def _survey(tree: Tree, layer: Layer, acceptable: Callable[[str], Collection[str]]) -> dict[str, _Present]:
     wanted = {entry.path: entry.content for entry in layer.entries} | dict.fromkeys(layer.deleted, "")
-    present = {}
+    present: dict[str, _Present] = {}
     for path in sorted(wanted):
-        now = _look(tree, path, wanted)
+        above = present.get(path.rpartition("/")[0])
+        now = above if above is not None and not above.content else _look(tree, path, wanted)
         fine = now.content in (wanted[path], layer.before.get(path, "")) or now.content in acceptable(path)
         if not fine:
             raise BundleError(f"{path} is {_in_words(now.content)}, which no step of this job left there")
@@ -93,8 +95,10 @@ def _change(tree: Tree, side: Path, layer: Layer, present: dict[str, _Present]) 
     try:
         entries = sorted(layer.entries, key=lambda entry: entry.path)
         _clear(changes, layer, present)
-        _make_folders(changes, tree, entries)
-        for entry in entries:
+        in_place = _move_new_folders(changes, tree, side, entries, present)
+        rest = [entry for entry in entries if entry.path not in in_place]
+        _make_folders(changes, tree, rest)
+        for entry in rest:
             if entry.type != "dir" and not _same(entry, present[entry.path].found, present[entry.path].content):
                 _put(changes, tree.root, side, entry, replaces=_stays(present[entry.path].content))
         changes.finish({entry.path: (entry.mode & 0o777, entry.mtime_ns) for entry in entries if entry.type == "dir"})
@@ -118,15 +122,56 @@ def _clear(changes: Transaction, layer: Layer, present: dict[str, _Present]) -> 
             changes.set_aside(path)
 
 
+def _move_new_folders(
+    changes: Transaction, tree: Tree, side: Path, entries: list[Entry], present: dict[str, _Present]
+) -> set[str]:
+    """Move each folder that is not there at all as a whole; the paths that are in place then, however many."""
+    if sys.platform == "win32":  # where whoever has one file in it open is in the way, and links are of two kinds
+        return set()
+    in_place: set[str] = set()
+    for top, below in _new_folders(entries, present).items():
+        for entry in below:
+            source = f"{side}/{entry.path}"
+            if entry.type == "link":
+                Path(source).symlink_to(entry.target)
+            if entry.type != "dir":
+                _stamp(source, entry)
+        _make_folders(changes, tree, [below[0]], above_only=True)
+        if changes.put_folder(top, side / top, [entry.path for entry in below if entry.type == "dir"]):
+            in_place.update(entry.path for entry in below)
+    return in_place
+
+
+def _new_folders(entries: list[Entry], present: dict[str, _Present]) -> dict[str, list[Entry]]:
+    """The outermost folders that are not there and whose inner folders are all in the layer, each with its entries."""
+    folders = {entry.path for entry in entries if entry.type == "dir" and not present[entry.path].content}
+    for entry in entries:
+        above = entry.path.rpartition("/")[0]
+        if above not in folders:  # what is above it is not the layer's alone
+            folders.difference_update(ancestors(entry.path))
+    new: dict[str, list[Entry]] = {}
+    tops: dict[str, str] = {}
+    for entry in entries:
+        top = tops.get(entry.path.rpartition("/")[0], entry.path if entry.path in folders else "")
+        if top:
+            new.setdefault(top, []).append(entry)
+            if entry.type == "dir":
+                tops[entry.path] = top
+    return new
+
+
 def _stays(content: str) -> bool:
     return content not in ("", "dir")
 
 
-def _make_folders(changes: Transaction, tree: Tree, entries: list[Entry]) -> None:
-    seen: set[str] = set()
+def _make_folders(changes: Transaction, tree: Tree, entries: list[Entry], *, above_only: bool = False) -> None:
+    seen: set[str] = {""}
     for entry in entries:
+        is_folder = entry.type == "dir" and not above_only
+        if not is_folder and entry.path.rpartition("/")[0] in seen:
+            continue
         for path in (*ancestors(entry.path), entry.path):
-            if path in seen or (path == entry.path and entry.type != "dir"):
+            if path in seen or (path == entry.path and not is_folder):
                 continue
             seen.add(path)
             if status(tree.at(path)) is None:
@@ -144,7 +189,17 @@ def _put(changes: Transaction, root: Path, side: Path, entry: Entry, *, replaces
         source = changes.new_link(entry.target, to_folder=_leads_to_folder(root, entry))
     else:
         source = Path(side, *entry.path.split("/"))
-    changes.put(entry.path, source, entry.mode & 0o777, entry.mtime_ns, replaces=replaces)
+    _stamp(str(source), entry)
+    changes.put(entry.path, source, replaces=replaces)
+
+
+def _stamp(source: str, entry: Entry) -> None:
+    """Give what is put into place its mode and time, where unpacking has not done so."""
+    where, found = At(None, source), os.lstat(source)
+    if entry.type == "file" and stat.S_IMODE(found.st_mode) != entry.mode & 0o777:
+        set_mode(where, entry.mode & 0o777)
+    if found.st_mtime_ns != entry.mtime_ns:
+        set_times(where, entry.mtime_ns)
 
 
 def _leads_to_folder(root: Path, entry: Entry) -> bool:

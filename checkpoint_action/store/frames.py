@@ -1,4 +1,8 @@
-"""The Zstandard frames of a file: found without decompressing them, read one at a time and never beyond a bound."""
+"""The Zstandard frames of a file: found without decompressing them, and decompressed one at a time within a bound.
+
+A frame of content is one as RFC 8878, 3.1.1 has it that says how many bytes it holds. A note is a skippable frame
+(3.1.2), which every reader of Zstandard passes over: a text of ours beside the content.
+"""
 
 from __future__ import annotations
 
@@ -12,103 +16,122 @@ from checkpoint_action.store import zstd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Frame", "FrameReader", "frames"]
+__all__ = ["CutOffError", "Frame", "content", "frame_at", "frames", "note", "raw"]
 
 MAGIC = b"\x28\xb5\x2f\xfd"
-CHUNK = 1 << 17
+NOTE_MAGIC = b"\x5c\x2a\x4d\x18"
+LONGEST_NOTE = 1 << 12
 RLE, RESERVED = 1, 3
+CHECKSUM_SIZE = 4
+
+
+class CutOffError(BundleError):
+    """The bytes end inside a frame.
+
+    :ivar needed: how many from their beginning there must be at least.
+    """
+
+    def __init__(self, needed: int) -> None:
+        super().__init__("the archive is cut off")
+        self.needed = needed
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where a frame lies in its file."""
+    """Where a frame lies in its file.
+
+    :param size: bytes that it takes there.
+    :param content: bytes that it holds decompressed, as it says itself; 0 for a note.
+    :param note: what a note says, ``None`` for a frame of content.
+    """
 
     offset: int
     size: int
+    content: int
+    note: bytes | None = None
+
+
+def note(text: bytes) -> bytes:
+    """A note as it stands in a file."""
+    return NOTE_MAGIC + len(text).to_bytes(4, "little") + text
 
 
 def frames(file: BinaryIO) -> Iterator[Frame]:
     """Each frame of ``file`` in order. A file that ends inside a frame, or holds anything else, is a ``BundleError``.
 
-    Only the frames' own framing is read (RFC 8878, 3.1.1), so a frame nobody asks for costs next to nothing.
+    Only the frames' own framing is read, so a frame nobody asks for costs next to nothing.
     """
     end = file.seek(0, io.SEEK_END)
     offset = 0
     while offset < end:
-        size = _frame_size(file, offset)
-        if offset + size > end:
-            raise BundleError("the archive is cut off")
-        yield Frame(offset, size)
-        offset += size
+        frame = frame_at(file, offset, end)
+        yield frame
+        offset += frame.size
 
 
-def _frame_size(file: BinaryIO, offset: int) -> int:
-    file.seek(offset)
-    if _exactly(file, 4) != MAGIC:
+def frame_at(file: BinaryIO, offset: int, end: int) -> Frame:
+    """The frame that begins at ``offset``.
+
+    :param end: how many bytes the file has.
+    :raises CutOffError: it does not end within them.
+    :raises BundleError: it is no frame, or of a kind that we do not write.
+    """
+    magic = _exactly(file, offset, 4)
+    if magic == NOTE_MAGIC:
+        return _note_at(file, offset)
+    if magic != MAGIC:
         raise BundleError("the archive holds something that is not a Zstandard frame")
-    descriptor = _exactly(file, 1)[0]
+    descriptor = _exactly(file, offset + 4, 1)[0]
     single_segment = descriptor >> 5 & 1
     if descriptor & 0b1011:  # a dictionary, or the reserved bit
         raise BundleError("the archive holds a Zstandard frame of an unknown kind")
-    content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
-    position = offset + 5 + (1 - single_segment) + content_size
+    size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+    if not size_bytes:
+        raise BundleError("the archive holds a Zstandard frame that does not say its size")
+    position = offset + 5 + (1 - single_segment)
+    content = int.from_bytes(_exactly(file, position, size_bytes), "little") + (256 if size_bytes == 2 else 0)
+    position += size_bytes
     last = False
     while not last:
-        file.seek(position)
-        header = int.from_bytes(_exactly(file, 3), "little")
+        header = int.from_bytes(_exactly(file, position, 3), "little")
         last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
         if kind == RESERVED:
             raise BundleError("the archive holds a damaged Zstandard block")
         position += 3 + (1 if kind == RLE else size)
-    checksum = 4 if descriptor >> 2 & 1 else 0
-    return position + checksum - offset
+    position += CHECKSUM_SIZE if descriptor >> 2 & 1 else 0
+    if position > end:
+        raise CutOffError(position)
+    return Frame(offset, position - offset, content)
 
 
-def _exactly(file: BinaryIO, size: int) -> bytes:
+def _note_at(file: BinaryIO, offset: int) -> Frame:
+    size = int.from_bytes(_exactly(file, offset + 4, 4), "little")
+    if size > LONGEST_NOTE:
+        raise BundleError("the archive holds a note that is too long")
+    return Frame(offset, 8 + size, 0, _exactly(file, offset + 8, size))
+
+
+def _exactly(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
     data = file.read(size)
     if len(data) != size:
-        raise BundleError("the archive is cut off")
+        raise CutOffError(offset + size)
     return data
 
 
-class FrameReader:
-    """The content of one frame as a stream that is decompressed only as far as it is read.
+def raw(file: BinaryIO, frame: Frame, limit: int) -> bytes:
+    """A frame of content as it stands in the file.
 
-    :param file: the archive, open and seekable; nobody else may move it while the reader is in use.
+    :param limit: bytes that it may hold decompressed.
+    :raises BundleError: it is a note, or says that it holds more.
     """
+    if frame.note is not None:
+        raise BundleError("the archive has a note where there must be content")
+    if frame.content > limit:
+        raise BundleError(f"the archive has a Zstandard frame of {frame.content} bytes, more than the {limit} allowed")
+    return _exactly(file, frame.offset, frame.size)
 
-    def __init__(self, file: BinaryIO, frame: Frame) -> None:
-        self._file = file
-        self._position = frame.offset
-        self._end = frame.offset + frame.size
-        self._zstd = zstd.decompressor()
-        self._failure = zstd.failure()
 
-    def read(self, size: int) -> bytes:
-        """At most ``size`` bytes (above 0); empty only at the frame's end, once its checksum has been verified."""
-        while not self._zstd.eof:
-            data = b""
-            if self._zstd.needs_input:
-                self._file.seek(self._position)
-                data = self._file.read(min(CHUNK, self._end - self._position))
-                if not data:
-                    raise BundleError("the archive is cut off")
-                self._position += len(data)
-            try:
-                output = self._zstd.decompress(data, size)
-            except self._failure as error:
-                raise BundleError(f"the archive is damaged: {error}") from error
-            if output:
-                return output
-        return b""
-
-    def read_exactly(self, size: int) -> bytes:
-        """``size`` bytes; a frame that has fewer is a ``BundleError``."""
-        pieces = []
-        while size > 0:
-            piece = self.read(size)
-            if not piece:
-                raise BundleError("the archive ends in the middle of a member")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
+def content(file: BinaryIO, frame: Frame, limit: int) -> bytes:
+    """What a frame of content holds; ``limit`` as for :func:`raw`."""
+    return zstd.decompress(raw(file, frame, limit), frame.content)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
-from checkpoint_action.store.base import Found
+from checkpoint_action.errors import StoreError, StoreMissingError
+from checkpoint_action.store.base import FilePart, Found
+from checkpoint_action.store.bounded import bounded
 from checkpoint_action.toolkit.cache import LOOKUP_SECONDS, TRANSFER_SECONDS
-from checkpoint_action.toolkit.errors import (
-    DeniedError,
-    HttpStatusError,
-    MissingEntryError,
-    QuotaError,
-    ReservedError,
-    ToolkitError,
-)
+from checkpoint_action.toolkit.errors import HttpStatusError, MissingEntryError
+from checkpoint_action.toolkit.exchange import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +19,6 @@ if TYPE_CHECKING:
 
     from checkpoint_action.toolkit.blob import Part
     from checkpoint_action.toolkit.cache import Cache, Hit, Upload
-    from checkpoint_action.toolkit.exchange import FileSlice
 
 __all__ = ["CACHE_VERSION", "GithubCacheStore", "Pieces"]
 
@@ -34,9 +27,6 @@ _T = TypeVar("_T")
 _FORMAT = 1
 CACHE_VERSION = hashlib.sha256(f"checkpoint-run|{_FORMAT}".encode()).hexdigest()
 """Version of our cache entries: no other client's look-up meets them, nor ours theirs, on any system."""
-
-_GRACE = 5.0
-"""Seconds past its limit after which a call is left alone, whatever it hangs in (a name server, say)."""
 
 
 class GithubCacheStore:
@@ -144,41 +134,7 @@ class GithubCacheStore:
         return self._cache.lookup([key], CACHE_VERSION, seconds=self._lookup_seconds)
 
     def _bounded(self, what: str, seconds: float, call: Callable[[], _T]) -> _T:
-        """The result of ``call``, in time: it runs in a thread that is left behind when it does not keep its limits.
-
-        Name resolution and a trickling answer know no time limit of their own, and a job must never hang in them.
-        """
-        results: list[_T] = []
-        failures: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                results.append(call())
-            except BaseException as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=work, name=f"cache {what}", daemon=True)
-        thread.start()
-        thread.join(seconds + _GRACE)
-        if results:
-            return results[0]
-        if not failures:
-            raise StoreError(f"{self.name}: {what}: out of time")
-        try:
-            raise failures[0]
-        except DeniedError as error:
-            reach = f" ({self.reach})" if self.reach else ""
-            raise StoreDeniedError(f"{self.name}: {error}{reach}") from error
-        except QuotaError as error:
-            raise StoreDeniedError(f"{self.name}: {error}") from error
-        except MissingEntryError as error:
-            raise StoreMissingError(f"{self.name}: {error}") from error
-        except ReservedError as error:
-            raise StoreTakenError(f"{self.name}: {error}") from error
-        except ToolkitError as error:
-            raise StoreError(f"{self.name}: {error}") from error
-        except OSError as error:
-            raise StoreError(f"{self.name}: {what}: {_reason(error)}") from error
+        return bounded(self.name, what, seconds, call, reach=self.reach)
 
 
 class Pieces:
@@ -189,10 +145,11 @@ class Pieces:
         self._bounded = bounded
         self._seconds = seconds
 
-    def put(self, body: bytes | FileSlice) -> Part:
+    def put(self, body: bytes | FilePart | FileSlice) -> Part:
         """Hand a piece over. A file must stay as it is until :meth:`finish` has returned."""
+        sent = FileSlice(body.path, body.offset, body.length) if isinstance(body, FilePart) else body
         parts: list[Part] = []
-        self._bounded("save", self._seconds, lambda: parts.append(self._entry.put(body)))
+        self._bounded("save", self._seconds, lambda: parts.append(self._entry.put(sent)))
         return parts[0]
 
     def finish(self, parts: Iterable[Part]) -> None:
@@ -208,7 +165,3 @@ def _content_of(hit: Hit) -> Iterator[None]:
         if error.status not in {404, 410}:  # at an address that was renewed until then
             raise
         raise MissingEntryError(f"the content of {hit.key} is gone") from error
-
-
-def _reason(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)

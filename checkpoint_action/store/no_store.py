@@ -18,6 +18,7 @@ class NoStore:
     """A :class:`~checkpoint_action.store.base.Store` that holds nothing and takes nothing."""
 
     name = "no store"
+    reach = ""
 
     def find(self, prefix: str) -> Found | None:  # noqa: ARG002  # the protocol's names
         """There is nothing."""
@@ -31,6 +32,13 @@ class NoStore:
         raise StoreDeniedError(f"{self.name} is used, so {key} is not kept")
 
     def fetch(self, found: Found, target: Path) -> None:  # noqa: ARG002
+        """There is nothing.
+
+        :raises StoreMissingError: always.
+        """
+        raise StoreMissingError(f"{self.name} is used, so there is no {found.key}")
+
+    def read(self, found: Found, start: int, length: int) -> bytes:  # noqa: ARG002
         """There is nothing.
 
         :raises StoreMissingError: always.

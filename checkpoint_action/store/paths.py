@@ -27,6 +27,8 @@ DEVICES = re.compile(
 )
 NOT_ON_WINDOWS = re.compile(r'[\x00-\x1f<>:"|?*\\]')
 WINDOWS = sys.platform == "win32"
+PLAIN = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}/){0,30}[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+"""Most paths, which POSIX has nothing against; looking closely at each of very many takes a while."""
 
 
 def ancestors(path: str) -> Iterator[str]:
@@ -42,6 +44,8 @@ def check_path(path: str, *, windows: bool = WINDOWS) -> None:
 
     :param windows: apply the rules of Windows too, where a name can mean a drive, a stream or a device.
     """
+    if not windows and PLAIN.fullmatch(path):
+        return
     fault = _length_fault(path)
     if not fault:
         for part in path.split("/"):
@@ -102,10 +106,14 @@ def check_layer(layer: Layer) -> None:
         check_path(path)
     if len(deleted) != len(layer.deleted) or not deleted.isdisjoint(entries):
         raise BundleError("the manifest names a deleted path twice")
+    fine = {""}
     for path in entries:
+        if path.rpartition("/")[0] in fine:
+            continue
         for above in ancestors(path):
             if above in deleted or (above in entries and entries[above].type != "dir"):
                 raise BundleError(f"the manifest puts {path!r} below {above!r}, which is no folder")
+            fine.add(above)
 
 
 def _entry_fault(entry: Entry) -> str:
@@ -126,12 +134,14 @@ def _entry_fault(entry: Entry) -> str:
 
 def refuse_collisions(layer: Layer, folder: Path) -> None:
     """Refuse a layer with two paths that are one and the same on the filesystem of ``folder``."""
+    every = {entry.path for entry in layer.entries}
+    folders = {path.rpartition("/")[0] for path in every} - every - {""}
+    every |= folders.union(*map(ancestors, folders))
     spelled: dict[str, str] = {}
-    for path in (entry.path for entry in layer.entries):
-        for whole in (*ancestors(path), path):
-            first = spelled.setdefault(_folded(whole), whole)
-            if first != whole and folds_case(folder):  # looked at only when it matters: never, for most layers
-                raise BundleError(f"{first!r} and {whole!r} are the same name on this filesystem")
+    for whole in sorted(every):
+        first = spelled.setdefault(whole.lower() if whole.isascii() else _folded(whole), whole)
+        if first != whole and folds_case(folder):  # looked at only when it matters: never, for most layers
+            raise BundleError(f"{first!r} and {whole!r} are the same name on this filesystem")
 
 
 def _folded(path: str) -> str:

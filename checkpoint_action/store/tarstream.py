@@ -1,56 +1,79 @@
-"""The few tar members that an archive may hold, written and read one block at a time."""
+"""The few tar members that an archive may hold, as bytes.
+
+There is one way only to write each of them, so reading is comparing with what must be there.
+"""
 
 from __future__ import annotations
 
-import tarfile
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import BundleError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import Literal
 
-    from checkpoint_action.store.frames import FrameReader
+__all__ = ["BLOCK", "END", "member_header", "padding", "size_in"]
 
-__all__ = ["BLOCK", "END", "Member", "member_header", "members", "padding"]
-
-BLOCK = tarfile.BLOCKSIZE
+BLOCK = 512
 END = bytes(2 * BLOCK)
 """What ends a tar stream."""
 
-LONGEST_NAME = 1 << 16
-TYPES: dict[bytes, Literal["file", "dir", "link"]] = {
-    tarfile.REGTYPE: "file",
-    tarfile.AREGTYPE: "file",
-    tarfile.DIRTYPE: "dir",
-    tarfile.SYMTYPE: "link",
-}
-FLAGS = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
+NAME = 100  # bytes of a name that a header has room for
+SIZE = slice(124, 136)
+FLAGS = {"file": b"0", "dir": b"5", "link": b"2"}
+LONG_NAME, LONG_TARGET = b"L", b"K"
+MARK = b"ustar  \0"  # GNU's kind of tar
+NOBODY = b"0000000\0" * 2  # owner and group
+OCTAL = 8**11
+FIXED_SUM = sum(MARK) + 8 * ord(" ")  # the sum's own field counts as spaces
+REST = MARK.ljust(BLOCK - 257, b"\0")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One member: what its header says of it."""
+def member_header(
+    name: str,
+    kind: Literal["file", "dir", "link"],
+    *,
+    size: int = 0,
+    target: str = "",
+    mode: int = 0o644,
+    mtime: int = 0,
+) -> bytes:
+    """The GNU tar header of a member; names become bytes as they are (UTF-8 and surrogate escapes).
 
-    name: str
-    type: Literal["file", "dir", "link"]
-    size: int = 0
-    target: str = ""
-
-
-def member_header(member: Member, *, mode: int = 0o644, mtime: int = 0) -> bytes:
-    """The GNU tar header of ``member``; names become bytes as they are (UTF-8 and surrogate escapes)."""
-    info = tarfile.TarInfo(member.name)
-    info.type = FLAGS[member.type]
-    info.size = member.size
-    info.linkname = member.target
-    info.mode = mode
-    info.mtime = mtime
+    :param size: bytes of a file's content.
+    :param target: what a link points at.
+    :param mtime: whole seconds since the epoch.
+    """
     try:
-        return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-    except (ValueError, OverflowError) as error:  # UnicodeEncodeError is a ValueError
-        raise BundleError(f"{member.name!r} does not fit into a tar header: {error}") from error
+        raw_name = name.encode("utf-8", "surrogateescape")
+        raw_target = target.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BundleError(f"{name!r} does not fit into a tar header: {error}") from error
+    if kind == "dir":
+        raw_name += b"/"
+    block = _block(raw_name, FLAGS[kind], (mode, size, mtime), raw_target)
+    if len(raw_target) > NAME:
+        block = _long(raw_target, LONG_TARGET) + block
+    return _long(raw_name, LONG_NAME) + block if len(raw_name) > NAME else block
+
+
+def _block(name: bytes, flag: bytes, said: tuple[int, int, int], target: bytes) -> bytes:
+    name, target = name[:NAME], target[:NAME]
+    mode, size, mtime = said
+    numbers = b"%07o\0%b%b%b" % (mode, NOBODY, _number(size), _number(mtime))
+    total = FIXED_SUM + sum(name) + sum(numbers) + flag[0] + sum(target)
+    return b"%b%b%06o\0 %b%b%b" % (name.ljust(NAME, b"\0"), numbers, total, flag, target.ljust(NAME, b"\0"), REST)
+
+
+def _number(value: int) -> bytes:
+    if 0 <= value < OCTAL:
+        return b"%011o\0" % value
+    return (b"\x80" if value >= 0 else b"\xff") + value.to_bytes(11, "big", signed=True)
+
+
+def _long(text: bytes, flag: bytes) -> bytes:
+    data = text + b"\0"
+    return _block(b"././@LongLink", flag, (0, len(data), 0), b"") + data + bytes(padding(len(data)))
 
 
 def padding(size: int) -> int:
@@ -58,53 +81,9 @@ def padding(size: int) -> int:
     return -size % BLOCK
 
 
-def members(stream: FrameReader) -> Iterator[Member]:
-    """Each member of ``stream``. Whoever takes a file reads its content *and* its padding before asking for the next.
-
-    Anything but plain files, folders and links (devices, pipes, hard links, sparse files …) is a ``BundleError``.
-    """
-    while info := _next_header(stream):
-        long: dict[bytes, str] = {}
-        while info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
-            if info.type in long:
-                raise BundleError("a member of the archive has two long names")
-            long[info.type] = _long_name(stream, info.size)
-            following = _next_header(stream)
-            if following is None:
-                raise BundleError("the archive ends in the middle of a member")
-            info = following
-        yield _member(info, long)
-
-
-def _member(info: tarfile.TarInfo, long: dict[bytes, str]) -> Member:
-    name = long.get(tarfile.GNUTYPE_LONGNAME, info.name)
-    kind = TYPES.get(info.type)
-    if kind is None:
-        raise BundleError(f"member {name!r} is neither a file nor a folder nor a link")
-    if info.size < 0 or (kind != "file" and info.size):
-        raise BundleError(f"member {name!r} has an impossible size")
-    target = long.get(tarfile.GNUTYPE_LONGLINK, info.linkname) if kind == "link" else ""
-    if kind == "dir" and name.endswith("/"):
-        name = name[:-1]
-    return Member(name, kind, info.size, target)
-
-
-def _next_header(stream: FrameReader) -> tarfile.TarInfo | None:
-    start = stream.read(BLOCK)
-    if not start:
-        return None
-    block = start + stream.read_exactly(BLOCK - len(start))
+def size_in(header: bytes) -> int:
+    """The size that a file's header tells; -1 where it tells none."""
     try:
-        return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-    except (tarfile.TarError, ValueError) as error:
-        raise BundleError(f"the archive holds a damaged tar header: {error}") from error
-
-
-def _long_name(stream: FrameReader, size: int) -> str:
-    if not 0 < size <= LONGEST_NAME:
-        raise BundleError("a member of the archive has an over-long name")
-    data = stream.read_exactly(size + padding(size))[:size]
-    data = data.removesuffix(b"\0")
-    if b"\0" in data:
-        raise BundleError("a member of the archive has a NUL in its name")
-    return data.decode("utf-8", "surrogateescape")
+        return int(header[SIZE].rstrip(b"\0"), 8)
+    except ValueError:
+        return -1

@@ -17,7 +17,7 @@ from checkpoint_action.store.paths import ancestors
 from checkpoint_action.store.tree import At, is_folder, is_link, open_file, set_mode, set_times, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from checkpoint_action.store.tree import Tree
 
@@ -75,24 +75,42 @@ class Transaction:
         self._made.add(path)
         self._undo.append(lambda: self._rmdir(path))
 
-    def put(self, path: str, source: Path, mode: int, mtime_ns: int, *, replaces: bool) -> None:
-        """Move the file or link ``source`` to ``path``.
+    def put(self, path: str, source: Path, *, replaces: bool) -> None:
+        """Move the file or link ``source``, which has its mode and time already, to ``path``.
 
-        :param mode: permission bits of a file; a link has none.
         :param replaces: a file or link is there. It stays until the very moment if it can, so that even a sudden
             death leaves either the old or the new one.
         """
         self._enter(path, grows=not replaces)
-        new = At(None, str(source))
-        if not is_link(source.lstat()):
-            set_mode(new, mode)
-        set_times(new, mtime_ns)
         where = self._tree.at(path)
+        found = source.lstat()
         if replaces:
             self._save(path, where, link=True)
-        _place(new, where, source.lstat())
+        _place(At(None, str(source)), where, found)
         if not replaces:
             self._undo.append(lambda: self._unlink(path))
+
+    def put_folder(self, path: str, source: Path, folders: Iterable[str]) -> bool:
+        """Move the folder ``source`` with all that it holds to ``path``, where nothing is.
+
+        :param folders: ``path`` itself and every folder below it; :meth:`finish` gives them mode and time.
+        :returns: whether it was moved: not between filesystems, where nothing is changed.
+        """
+        self._enter(path, grows=True)
+        where = self._tree.at(path)
+        try:
+            os.replace(source, where.name, dst_dir_fd=where.fd)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            return False
+        self._made.update(folders)
+        self._undo.append(lambda: self._take_back(path, source))
+        return True
+
+    def _take_back(self, path: str, source: Path) -> None:
+        where = self._tree.at(path)
+        os.replace(where.name, source, src_dir_fd=where.fd)
 
     def finish(self, folders: Mapping[str, tuple[int, int]]) -> None:
         """Give ``folders`` their mode and mtime_ns: the last change of all.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OTHER",
+    "READ",
     "At",
     "Tree",
     "content_word",

@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import BundleError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["Compressor", "Decompressor", "compressor", "decompressor", "failure"]
+__all__ = ["compress", "compressor", "decompress"]
 
-LEVEL = 3
-WORTH_THREADS = 8 << 20
-"""Bytes of input below which starting threads costs more than it saves."""
+FAST, THOROUGH = 1, 3
+"""Levels. The second takes up to five times as long, and gains nothing on much of what is in a build."""
 
-
-class Compressor(Protocol):
-    """Makes one frame, piece by piece."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """Take some input; give what output is ready."""
-        ...
-
-    def flush(self) -> bytes:
-        """End the frame; give the rest of the output."""
-        ...
+SAMPLE = 1 << 17
+WORTH = 0.97
+"""What of the fast level's bytes the thorough one may need at most, for its time to be spent."""
 
 
-class Decompressor(Protocol):
-    """Reads one frame, piece by piece."""
+def compressor() -> Callable[[bytes | memoryview], bytes]:
+    """What makes one whole frame of each piece given to it, with its size and a checksum; for one thread at a time.
 
-    @property
-    def eof(self) -> bool:
-        """Whether the frame is over."""
-        ...
+    A sample from the middle of a large piece decides on the level. Its working memory is kept, as making it anew would
+    cost more than a small piece does.
+    """
+    fast, thorough = (_at_level(level) for level in (FAST, THOROUGH))
 
-    @property
-    def needs_input(self) -> bool:
-        """Whether no more output can come without more input."""
-        ...
+    def compress(data: bytes | memoryview) -> bytes:
+        if len(data) > 2 * SAMPLE:
+            start = (len(data) - SAMPLE) // 2
+            sample = data[start : start + SAMPLE]
+            if len(thorough(sample)) > len(fast(sample)) * WORTH:
+                return fast(data)
+        return thorough(data)
 
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Take some input; give at most ``max_length`` bytes of output."""
-        ...
+    return compress
 
 
-def compressor(size: int) -> Compressor:
-    """A compressor for one frame of about ``size`` bytes, with a checksum, on several threads where that pays."""
+def compress(data: bytes | memoryview) -> bytes:
+    """One whole frame, with its size and a checksum."""
+    return _at_level(THOROUGH)(data)
+
+
+def _at_level(level: int) -> Callable[[bytes | memoryview], bytes]:
     zstd = _library()
-    parameter = zstd.CompressionParameter
-    options = {parameter.compression_level: LEVEL, parameter.checksum_flag: 1}
-    most = parameter.nb_workers.bounds()[1]  # 0 where the library was built without threads
-    workers = min(4, os.cpu_count() or 1, most)
-    if workers > 1 and size >= WORTH_THREADS:
-        options[parameter.nb_workers] = workers
-    return cast("Compressor", zstd.ZstdCompressor(options=options))
+    options = {zstd.CompressionParameter.compression_level: level, zstd.CompressionParameter.checksum_flag: 1}
+    packer = zstd.ZstdCompressor(options=options)
+    return lambda data: packer.compress(data, packer.FLUSH_FRAME)
 
 
-def decompressor() -> Decompressor:
-    """A decompressor for one frame; it refuses one that asks for more than 128 MiB of memory."""
+def decompress(data: bytes, size: int) -> bytes:
+    """The content of one whole frame, which must have exactly ``size`` bytes; never more memory than for these.
+
+    :raises BundleError: it is damaged, or has another size.
+    """
     zstd = _library()
-    return cast("Decompressor", zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 27}))
-
-
-def failure() -> type[Exception]:
-    """What the library raises on data that is not what it should be."""
-    return cast("type[Exception]", _library().ZstdError)
+    reader = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 27})
+    try:
+        content: bytes = reader.decompress(data, size + 1)  # the one more is for the frame's end to be seen
+    except zstd.ZstdError as error:
+        raise BundleError(f"the archive is damaged: {error}") from error
+    if len(content) != size or not reader.eof:
+        raise BundleError("the archive is damaged: a frame has not the size that it says")
+    return content
 
 
 def _library() -> ModuleType:

@@ -14,11 +14,10 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from checkpoint_action.toolkit import blob
-from checkpoint_action.toolkit.artifact_body import Blocks, check_digest
+from checkpoint_action.toolkit.artifact_body import check_digest
 from checkpoint_action.toolkit.artifact_messages import (
     Artifact,
     DownloadedArtifact,
@@ -26,26 +25,22 @@ from checkpoint_action.toolkit.artifact_messages import (
     UploadedArtifact,
     check_name,
     expiry,
-    file_name,
     newest_of_each_name,
 )
 from checkpoint_action.toolkit.artifact_rest import ArtifactRest
+from checkpoint_action.toolkit.artifact_transfer import EitherWay, fetch, send
 from checkpoint_action.toolkit.artifact_unzip import UnpackLimits, move_in, safe_path, unpack
 from checkpoint_action.toolkit.artifact_v4 import ArtifactV4
 from checkpoint_action.toolkit.artifact_zip import read_file, zip_entries, zip_pieces
 from checkpoint_action.toolkit.commands import set_secret, warning
-from checkpoint_action.toolkit.errors import (
-    HttpStatusError,
-    InputError,
-    MissingEntryError,
-    NetworkError,
-    ProtocolError,
-)
+from checkpoint_action.toolkit.errors import InputError, MissingEntryError, ProtocolError
 from checkpoint_action.toolkit.http import HttpClient
 from checkpoint_action.toolkit.runtime import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from checkpoint_action.toolkit.artifact_transfer import Source
 
 __all__ = [
     "CALL_SECONDS",
@@ -65,17 +60,6 @@ TRANSFER_SECONDS = 1800.0
 """Time for an upload or a download as a whole."""
 
 _MIB = 1024 * 1024
-_ACT_TRIES = 3
-_ZIP = "application/zip"
-_ZIP_TYPES = frozenset({_ZIP, "application/x-zip-compressed", "application/zip-compressed"})
-
-
-class _Source(Protocol):
-    """Where artifacts are found: the job's own service, or REST."""
-
-    def find(self, *, name: str = "", number: int = 0) -> list[Artifact]: ...
-    def locate(self, artifact: Artifact) -> str: ...
-    def delete(self, artifact: Artifact) -> int: ...
 
 
 def _unheard(_text: str) -> None:
@@ -88,8 +72,8 @@ class ArtifactClient:
     :param http: makes the calls, with its limits and its deadline.
     :param mask: gets each signature that must not appear in the log, before it is used.
     :param warn: gets what a person should know of, as a sentence.
-    :param fallback: where the body of an artifact is asked for when the service knows the artifact but does not hand
-        it out, as it happened to those of earlier attempts of a run.
+    :param fallback: where this run's artifacts are looked for when the service lets the token read none, and a body is
+        asked for that the service does not hand out, as it happened to those of earlier attempts of a run.
     :param block: bytes of the pieces of an upload, ``parallel`` of which are in memory and on their way at a time.
     :param fetch_plan: in which parts downloads are fetched.
     :param wall: seconds since the epoch.
@@ -170,20 +154,22 @@ class ArtifactClient:
         def body() -> Iterator[bytes]:
             return read_file(source) if skip_archive else zip_pieces(entries, level=compression_level)
 
-        http = self._http.within(seconds)
-        service = ArtifactV4(http, self._runtime, mask=self._mask)
-        expires_at = self._expiry(retention_days)
+        return self._send(name, body, retention_days, seconds, mime_type=mime_type if skip_archive else "")
 
-        def attempt(http: HttpClient, parallel: int) -> Blocks:
-            url = service.create(name, expires_at=expires_at, mime_type=mime_type if skip_archive else "")
-            blocks = Blocks(body(), self._block)
-            kind = mime_type if skip_archive else _ZIP
-            blob.upload_blocks(http, url, blocks, parallel=parallel, content_type=kind)
-            return blocks
+    def upload_zip(
+        self,
+        name: str,
+        body: Callable[[], Iterator[bytes]],
+        *,
+        retention_days: int = 0,
+        seconds: float = TRANSFER_SECONDS,
+    ) -> UploadedArtifact:
+        """Keep a zip that is made by the caller as an artifact. Else as :meth:`upload_artifact`.
 
-        sent = self._under_act(attempt, http) if self._runtime.act else attempt(http, self._parallel)
-        number = service.finalize(name, size=sent.size, digest=sent.digest)
-        return UploadedArtifact(name, number, sent.size, sent.digest)
+        :param body: gives the zip's bytes from the beginning, each time it is called.
+        """
+        check_name(name)
+        return self._send(name, body, retention_days, seconds)
 
     def list_artifacts(
         self, *, latest: bool = False, find_by: FindBy | None = None, seconds: float = CALL_SECONDS
@@ -251,7 +237,7 @@ class ArtifactClient:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".artifact-", dir=folder) as name:
             body = Path(name, "body")
-            zipped, told = self._fetch(http, source, artifact, body)
+            zipped, told = fetch(http, source, artifact, body, plan=self._fetch_plan)
             digest = check_digest(body, expected_digest or artifact.digest, check=lambda: http.check("download"))
             if zipped and not skip_decompress:
                 files = unpack(body, folder, limits=limits, check=lambda: http.check("unpack"))
@@ -264,34 +250,59 @@ class ArtifactClient:
                 files = (folder / file,)
         return DownloadedArtifact(artifact, folder, files, digest)
 
-    def _source(self, seconds: float, find_by: FindBy | None) -> _Source:
+    def download_body(self, artifact: Artifact, target: Path, *, seconds: float = TRANSFER_SECONDS) -> None:
+        """Write the body of an artifact of this run, a zip mostly, to the file ``target``, whole or not at all.
+
+        :raises ToolkitError: as in :meth:`download_artifact`.
+        """
+        http = self._http.within(seconds)
+        fetch(http, self._source(seconds, None), artifact, target, plan=self._fetch_plan)
+        try:
+            check_digest(target, artifact.digest, check=lambda: http.check("download"))
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+
+    def read_range(self, artifact: Artifact, start: int, length: int, *, seconds: float = CALL_SECONDS) -> blob.Excerpt:
+        """Read ``length`` bytes of the body of an artifact of this run, from byte ``start`` on.
+
+        Where it ends before, there are fewer. No digest can be checked.
+
+        :raises MissingEntryError: it is not there, or not handed out.
+        :raises ToolkitError: the service fails.
+        """
+        http = self._http.within(seconds)
+        source = self._source(seconds, None)
+        return blob.read_range(http, source.locate(artifact), start, length, renew=lambda: source.locate(artifact))
+
+    def _send(
+        self, name: str, body: Callable[[], Iterator[bytes]], days: int, seconds: float, *, mime_type: str = ""
+    ) -> UploadedArtifact:
+        http = self._http.within(seconds)
+        return send(
+            ArtifactV4(http, self._runtime, mask=self._mask),
+            http,
+            name,
+            body,
+            expires_at=self._expiry(days),
+            mime_type=mime_type,
+            block=self._block,
+            parallel=self._parallel,
+            act=self._runtime.act,
+        )
+
+    def _source(self, seconds: float, find_by: FindBy | None) -> Source:
         http = self._http.within(seconds)
         if find_by is not None:
             return ArtifactRest(http, find_by, mask=self._mask)
-        return ArtifactV4(http, self._runtime, mask=self._mask)
-
-    def _fetch(self, http: HttpClient, source: _Source, artifact: Artifact, body: Path) -> tuple[bool, str]:
-        """Download the body; say whether it is a zip, and its file name where one is told."""
-        address = ""
-        headers: dict[str, str] = {}
-
-        def locate() -> str:
-            nonlocal address
-            try:
-                address = source.locate(artifact)
-            except MissingEntryError:
-                if self._fallback is None or not isinstance(source, ArtifactV4):
-                    raise
-                address = ArtifactRest(http, self._fallback, mask=self._mask).locate(artifact)
-            return address
-
-        blob.download(http, locate(), body, renew=locate, described=headers.update, plan=self._fetch_plan)
-        kind = headers.get("content-type", "").split(";")[0].strip().lower()
-        zipped = kind in _ZIP_TYPES or urlsplit(address).path.lower().endswith(".zip")
-        return zipped, file_name(headers.get("content-disposition", ""))
+        service = ArtifactV4(http, self._runtime, mask=self._mask)
+        fallback = self._fallback
+        if fallback is None:
+            return service
+        return EitherWay(service, lambda: ArtifactRest(http, fallback, mask=self._mask))
 
     @staticmethod
-    def _newest(source: _Source, name: str) -> Artifact:
+    def _newest(source: Source, name: str) -> Artifact:
         found = newest_of_each_name(source.find(name=name))
         if not found:
             raise MissingEntryError(f"there is no artifact named {name}")
@@ -305,19 +316,3 @@ class ArtifactClient:
             self._warn(f"Artifacts are kept for at most {most} days here, not {days}.")
             days = most
         return expiry(days, now=self._wall()) if days else ""
-
-    def _under_act(self, attempt: Callable[[HttpClient, int], Blocks], http: HttpClient) -> Blocks:
-        """Upload as act needs it: it keeps blocks in the order of their arrival, one that is sent again twice.
-
-        So they go one by one, and after a failure all of them anew: reserving the name again empties it.
-        """
-        tries = 1
-        while True:
-            try:
-                return attempt(http.trying(1), 1)
-            except (NetworkError, HttpStatusError) as error:
-                final = error.permanent if isinstance(error, NetworkError) else error.status < 500
-                if final or tries >= _ACT_TRIES:
-                    raise
-            http.pause(http.backoff(tries), "upload")
-            tries += 1

@@ -150,6 +150,7 @@ class Act:
         self,
         workflow: str,
         *,
+        event: str = "push",
         files: Mapping[str, str | bytes] | None = None,
         env: Mapping[str, str] | None = None,
         run_id: int = 1,
@@ -163,6 +164,7 @@ class Act:
         """Commit and start a run.
 
         :param workflow: the workflow's text.
+        :param event: what starts it.
         :param files: path in the repository to content, written before the commit.
         :param env: variables for all steps; ``ACTIONS_CACHE_URL`` and its like go ahead of act's own.
         :param run_id: GITHUB_RUN_ID, the same for all attempts of one workflow run.
@@ -183,7 +185,7 @@ class Act:
             action = machine / "action"
             shutil.copytree(self.action, action)
             hide_runtime_variables(action / "action.yml")
-        command = ["act", "push", "--json", "--pull=false", "-P", "ubuntu-latest=-self-hosted"]
+        command = ["act", event, "--json", "--pull=false", "-P", "ubuntu-latest=-self-hosted"]
         command += ["--action-cache-path", str(machine / "work"), "--local-repository", f"{ACTION}={action}"]
         variables = {"GITHUB_RUN_ID": str(run_id), "GITHUB_RUN_ATTEMPT": str(attempt), "OUT": str(machine / "out")}
         for name, value in {**variables, **(env or {})}.items():
@@ -192,13 +194,14 @@ class Act:
         return self._start([*command, *arguments], machine)
 
     def commit(self, files: Mapping[str, str | bytes]) -> None:
-        """Write files and commit them."""
+        """Write files and commit them; with nothing changed it stays the same commit, as when a run is repeated."""
         for name, content in files.items():
             path = self.repository / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         self._git("add", "--all")
-        self._git("commit", "--quiet", "--allow-empty", "--message", "next")
+        if self._git("status", "--porcelain"):
+            self._git("commit", "--quiet", "--message", "next")
 
     def end(self) -> None:
         """Kill what still runs."""
@@ -249,10 +252,11 @@ class Act:
         self._running.append(running)
         return running
 
-    def _git(self, *arguments: str) -> None:
+    def _git(self, *arguments: str) -> bytes:
         who = ["-c", "user.name=Octo", "-c", "user.email=octo@example.com", "-c", "commit.gpgsign=false"]
         env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-        subprocess.run(["git", *who, *arguments], cwd=self.repository, env=env, check=True, stdin=subprocess.DEVNULL)
+        command = ["git", "-C", str(self.repository), *who, *arguments]
+        return subprocess.run(command, env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
 
 
 def copy_repository(target: Path) -> None:

@@ -6,7 +6,8 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.store.bundle import read_header, write_archive
-from checkpoint_action.store.frames import FrameReader, frames
+from checkpoint_action.store.frames import content as content_of
+from checkpoint_action.store.frames import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,10 +60,7 @@ class Held:
             pieces += [request.target.encode(), request.body]
         for content in (*self._service.blobs.content.values(), *self._service.v1.archives.values()):
             file = io.BytesIO(content)
-            for frame in frames(file):
-                reader = FrameReader(file, frame)
-                while piece := reader.read(1 << 20):
-                    pieces.append(piece)
+            pieces += [content_of(file, frame, 1 << 30) for frame in frames(file) if frame.note is None]
         return b"\n".join(pieces)
 
     def evict(self, entry: Entry) -> None:
@@ -85,12 +83,14 @@ class Held:
         newest = self.entries[-1]
         header = self.header(newest)
         file = io.BytesIO(self.content(newest))
-        layers = []
-        for number, frame in enumerate(list(frames(file))[1:-1]):
+        layers: list[Path] = []
+        for frame in list(frames(file))[1:-1]:
+            if frame.note is not None:  # with which each layer begins
+                layers.append(self._folder / f"layer-{len(layers)}")
+                layers[-1].write_bytes(b"")
             file.seek(frame.offset)
-            path = self._folder / f"layer-{number}"
-            path.write_bytes(file.read(frame.size))
-            layers.append(path)
+            with layers[-1].open("ab") as layer:
+                layer.write(file.read(frame.size))
         key = f"{newest.key[:-8]}{len(self.entries):08x}"
         for record in header["records"].values():
             for part in (record, record.get("partial") or {}):

@@ -105,6 +105,7 @@ class Machine:
         for name in ("env", "path", "output", "summary", "log"):
             (files / name).touch()
         given = {"steps": steps, "use": use, "python": sys.executable, "matrix": "null", "strategy": "{}"}
+        given["token"] = self.workflow.token
         given |= {name.replace("_", "-"): value for name, value in inputs.items()}
         script = self.temporary / f"{uuid.uuid4()}.sh"
         script.write_text(SCRIPT)
@@ -139,6 +140,8 @@ class Machine:
             "GITHUB_RUN_ID": workflow.run_id,
             "GITHUB_RUN_ATTEMPT": str(self.attempt),
             "GITHUB_SERVER_URL": workflow.runtime["GITHUB_SERVER_URL"],
+            "GITHUB_API_URL": workflow.service.rest.url,
+            "GITHUB_RETENTION_DAYS": "90",
             "GITHUB_ACTION_PATH": str(workflow.action),
             "GITHUB_ENV": str(files / "env"),
             "GITHUB_PATH": str(files / "path"),
@@ -180,6 +183,7 @@ class Workflow:
     :ivar sources: path to content; a script where the text begins with ``#!``.
     :ivar keep: ``$KEEP``, a folder that no machine takes along.
     :ivar runtime: what the service tells the action.
+    :ivar token: what the job's GITHUB_TOKEN is.
     :ivar repository: where the machines clone from, once there is one.
     """
 
@@ -192,6 +196,7 @@ class Workflow:
         self.keep = folder / "keep"
         self.keep.mkdir(parents=True)
         self.runtime = service.env()
+        self.token = "rest-token"
         self.repository: Path | None = None
         self.run_id = "77"
         self.commit = "a" * 40

@@ -84,7 +84,7 @@ def test_a_step_that_must_not_run_twice_runs_again_when_it_is_known_how_it_ended
 def test_an_announcement_that_cannot_be_made_does_not_keep_the_step_from_running(workflow: Workflow) -> None:
     workflow.service.faults.next("CreateCacheEntry", Fault.status(400), 100)
     steps = "- {id: publish, on-crash: stop, run: 'true', outputs: []}\n"
-    ended = workflow.run(steps)
+    ended = workflow.run(steps, store="cache")
     assert ended.outputs["ran"] == ["publish"]
     assert ended.code == 0
     assert any("another machine would not know that it has started" in text for text in ended.warnings)

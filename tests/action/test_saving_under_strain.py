@@ -29,7 +29,7 @@ def test_a_save_that_does_not_reach_the_store_does_not_fail_the_step(workflow: W
     echo "went on with $?"
 """
     workflow.service.faults.next("CreateCacheEntry", Fault.status(400), 100)
-    ended = workflow.run(steps)
+    ended = workflow.run(steps, store="cache")
     assert ended.code == 0
     assert "went on with 0" in ended.log
     assert "checkpoint-run: 1 paths with 2 bytes are on this disk, but not in the store: Actions cache: " in ended.log
@@ -40,7 +40,7 @@ def test_a_save_that_does_not_reach_the_store_does_not_fail_the_step(workflow: W
 def test_a_save_that_does_not_reach_the_store_is_an_error_where_that_is_asked_for(workflow: Workflow) -> None:
     steps = "- {id: build, partial: [part], run: 'echo x > part; checkpoint-run save || { echo code $?; exit 1; }'}\n"
     workflow.service.faults.next("CreateCacheEntry", Fault.status(400), 100)
-    ended = workflow.run(steps, fail_on_store_error="true")
+    ended = workflow.run(steps, store="cache", fail_on_store_error="true")
     assert ended.code != 0
     assert "not saved: Actions cache: " in ended.log
     assert "\ncode 5\n" in ended.log

@@ -12,7 +12,7 @@ from checkpoint_action.errors import UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, split_flag, steps_from_flags
 from checkpoint_action.model import SYSTEM_SHELL, Job, Retry, Step
 from checkpoint_action.runner.globs import matcher
-from checkpoint_action.runner.outputs import expand
+from checkpoint_action.runner.patterns import expand
 
 ROOT = Path(os.path.abspath("/work-root"))
 JOB = Job("j", ROOT, (Step("build", "make", "sh", ROOT), Step("test", "make test", "sh", ROOT)))

@@ -1,4 +1,4 @@
-"""Names, durations, retry causes and shells."""
+"""Names, durations, sizes, retry causes and shells."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from checkpoint_action.jobfile.values import (
     parse_duration,
     parse_retry_cause,
     parse_shell,
+    parse_size,
 )
 
 NAME_START = string.ascii_letters + string.digits
@@ -212,3 +213,51 @@ def test_a_shell_that_is_taken_can_be_cut_into_words(before: str, after: str) ->
             shlex.split(text)
     else:
         assert shlex.split(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("1000000", 1_000_000),
+        ("7B", 7),
+        ("500MB", 500_000_000),
+        ("500mb", 500_000_000),
+        ("2GiB", 2 << 30),
+        ("2 gib", 2 << 30),
+        (" 1.5 KiB ", 1536),
+        ("0.5kB", 500),
+        ("3TB", 3_000_000_000_000),
+        ("1TiB", 1 << 40),
+    ],
+)
+def test_a_size_is_a_number_of_bytes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "write 500MB, 2GiB or a number of bytes"),
+        ("big", "write 500MB"),
+        ("-5MB", "write 500MB"),
+        ("1e9", "write 500MB"),
+        ("1,5MB", "write 500MB"),
+        ("5 MB 3", "write 500MB"),
+        ("٣MB", "write 500MB"),
+        ("5Gi", "did you mean 'GiB'?"),
+        ("0", "between a byte and 1000 TB"),
+        ("0.1B", "between a byte and 1000 TB"),
+        ("2000TB", "between a byte and 1000 TB"),
+        ("9" * 400, "between a byte and 1000 TB"),
+    ],
+)
+def test_what_is_no_size_is_refused_with_what_would_be_one(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match="is not a size") as caught:
+        parse_size(text)
+    assert said in str(caught.value)
+
+
+@given(st.integers(1, 10**15))
+def test_every_number_of_bytes_is_a_size(size: int) -> None:
+    assert parse_size(str(size)) == size

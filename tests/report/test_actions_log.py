@@ -10,6 +10,8 @@ import pytest
 
 from checkpoint_action.model import Action, Decision, Job, Reason, Record, Status, Step
 from checkpoint_action.report.actions_log import ActionsLog
+from checkpoint_action.report.tail import OutputTail
+from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.runner import events
 
 if TYPE_CHECKING:
@@ -110,3 +112,80 @@ def test_a_step_that_must_not_run_twice_says_what_a_workflow_can_do(told: Callab
     [line] = told(events.StepHeld(0, held, True))
     assert line.startswith("::error title=step a::[1/1] a: not run: the machine was lost while it ran")
     assert "accept" not in line
+
+
+def test_a_command_is_shown_without_being_obeyed(capfd: pytest.CaptureFixture[str]) -> None:
+    """The runner takes a carriage return for the end of a line, and the older commands anywhere in one."""
+    log = ActionsLog()
+    log(events.StepStarted(0, Decision("a", Action.RUN, Reason.NEVER_RAN), "x\r::error::y\r\necho '##[group]z'\n"))
+    log(events.StepHeld(0, Decision("a", Action.STOP, Reason.NEEDS_CHANGED, "p\n::error::q ##[error]"), True))
+    lines = re.split(r"\r\n|\r|\n", capfd.readouterr().out)
+    assert [line for line in lines if line.startswith("::")] == ["::group::1: runs (never-ran)"]
+    assert not [line for line in lines if "##[" in line]
+    assert lines[1:3] == ["\x1b[36;1mx\x1b[0m", "\x1b[36;1m::error::y\x1b[0m"]
+
+
+def test_a_group_ends_also_where_the_output_does_not_end_its_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    output = StepOutput(1, shared=True)
+    log = ActionsLog(output=output)
+    log(events.RunStarted(JOB))
+    for text in (b"no end", b"an end\n"):
+        log(START)
+        output.write(text)
+        log(events.StepEnded(0, record(Status.FAILED, "it failed")))
+    lines = capfd.readouterr().out.splitlines()
+    assert lines.count("::endgroup::") == 2
+    assert lines.count("") == 0
+    assert "no end" in lines
+
+
+def test_no_more_annotations_of_a_kind_than_the_runner_keeps(told: Callable[..., list[str]]) -> None:
+    failures = [START, events.StepEnded(0, record(Status.FAILED, "no"))] * 25
+    warnings = [events.Warned(f"careful {number}") for number in range(12)]
+    over = events.RunEnded("j", 1, ("a",), (), (), ("a",), (), None, 1.0, 0.0)
+    lines = told(*failures, *warnings, over)
+    errors = [line for line in lines if line.startswith("::error")]
+    assert len(errors) == 9  # and one for the end of the action
+    named = ", ".join(["a"] * 17)
+    assert errors[-1] == f"::error::17 more errors are in the log of this step, of the steps {named}"
+    assert [line for line in lines if line.startswith("::warning")][-1].startswith("::warning::4 more warnings")
+    assert lines.count("error: [1/1] a: failed after 2.0 s: no") == 17
+    assert [f"warning: careful {number}" in lines for number in range(12)] == [False] * 8 + [True] * 4
+
+
+def test_as_many_annotations_as_there_is_room_for_have_no_line_for_the_rest(told: Callable[..., list[str]]) -> None:
+    over = events.RunEnded("j", 0, (), (), (), (), (), None, 1.0, 0.0)
+    lines = told(*[events.Warned("careful")] * 8, over)
+    assert [line for line in lines if line.startswith("::")] == ["::warning::careful"] * 8
+
+
+def test_an_annotation_is_no_longer_than_the_runner_keeps(told: Callable[..., list[str]]) -> None:
+    [line] = told(events.Warned("begin" + "x" * 9000 + "end"))
+    assert len(line) < 4096
+    assert line.startswith("::warning::begin")
+    assert line.endswith("end")
+
+
+def test_the_last_lines_of_a_failed_step_are_shown_again_outside_its_group(capfd: pytest.CaptureFixture[str]) -> None:
+    tail = OutputTail()
+    log = ActionsLog(tails=tail.of)
+    failed = events.StepEnded(0, record(Status.FAILED, "it failed"))
+    for event in (events.RunStarted(JOB), START, failed):
+        if event is failed:
+            tail.write(b"fine\n::error::bad\n")
+        tail(event)
+        log(event)
+    lines = capfd.readouterr().out.splitlines()
+    after = lines[lines.index("::endgroup::") + 1 :]
+    assert after[0] == "the last lines of a:"
+    assert after[1].startswith("::stop-commands::")
+    assert after[2:4] == ["  fine", "  ::error::bad"]
+    assert after[4] == f"::{after[1].removeprefix('::stop-commands::')}::"
+    assert after[5:] == ["::error title=step a::[1/1] a: failed after 2.0 s: it failed"]
+
+
+def test_a_run_out_of_budget_says_that_it_goes_on(told: Callable[..., list[str]]) -> None:
+    over = events.RunEnded("j", 75, (), (), (), (), ("a",), None, 1.0, 0.0, incomplete=True)
+    assert told(over)[-1].startswith("::notice::the budget is used up")

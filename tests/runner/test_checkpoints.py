@@ -14,101 +14,31 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
-from checkpoint_action.model import AUTO, Action, ArchiveRef, Entry, Layer, Reason, Record, Status, Step
+from checkpoint_action.model import Action, ArchiveRef, Entry, Layer, Reason, Record, Status
 from checkpoint_action.runner import archives as archives_module
 from checkpoint_action.runner import checkpoints as module
 from checkpoint_action.runner import uploads as uploads_module
-from checkpoint_action.runner.checkpoints import Checkpoints
-from checkpoint_action.runner.globs import Excludes
-from checkpoint_action.runner.hashing import ContentDigests
-from checkpoint_action.runner.keys import KeyScheme, job_slug
-from checkpoint_action.runner.outputs import collect, result_of
-from checkpoint_action.runner.plan import Planner, plan_job
-from checkpoint_action.runner.scan import Workspace
-from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.runner.outputs import result_of
+from checkpoint_action.runner.plan import plan_job
 from checkpoint_action.store.bundle import read_header, write_archive
 from checkpoint_action.store.codec import record_to_json
-from tests.runner.jobs import as_nobody, job, record, step
+from tests.runner.jobs import as_nobody, job, record
+from tests.runner.machines import KEYS, Machine, keep_each, writing
 from tests.runner.memory_store import MemoryStore
 from tests.store.trees import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
 
 NOTHING: dict[str, object] = {}
-KEYS = KeyScheme("run1", job_slug("demo", "demo"), "1", "1")
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads_module, "_APART", 0.0)
-
-
-class Machine:
-    """A checkout of the sources, and what a run does on it."""
-
-    def __init__(
-        self,
-        folder: Path,
-        store: MemoryStore,
-        *,
-        keys: KeyScheme = KEYS,
-        required: bool = False,
-        restore_seconds: float = 900.0,
-    ) -> None:
-        self.stop = StopRequest()
-        self.root = folder / "workspace"
-        self.root.mkdir(parents=True)
-        (self.root / "src").mkdir()
-        (self.root / "src/main.c").write_text("int main;")
-        (self.root / "doomed").write_text("soon gone")
-        for path in ("src/main.c", "doomed", "src", ""):
-            os.utime(self.root / path, ns=(1, 1_600_000_000_000_000_001))
-        self.archives = folder / "archives"
-        self.archives.mkdir()
-        self.warnings: list[str] = []
-        self.kept: list[tuple[str, ...]] = []
-        self.workspace = Workspace.at(self.root, Excludes(()))
-        self.checkpoints = Checkpoints(
-            store,
-            keys,
-            self.archives,
-            self.workspace,
-            warn=self.warnings.append,
-            kept=lambda done, _unfinished, _size: self.kept.append(done),
-            required=required,
-            stop=self.stop,
-            restore_seconds=restore_seconds,
-        )
-        self.digests = ContentDigests()
-
-    def run(self, of: Step, change: Callable[[Path], object] = lambda _root: None) -> Record:
-        """What the engine does with a step that ends well."""
-        self.checkpoints.look(self.digests)
-        change(self.root)
-        declared = Layer() if of.outputs == AUTO else collect(of.outputs, of.cwd, self.root, self.digests)
-        layer = self.checkpoints.changes(of, declared, self.digests)
-        done = record(of, self.root, layer=layer)
-        self.checkpoints.keep(done)
-        return done
-
-    def step(self, name: str, outputs: Any = AUTO) -> Step:
-        return step(name, self.root, outputs=outputs)
-
-    def resume(self, *steps: Step) -> list[tuple[Action, Reason]]:
-        """Learn, plan and restore, in order; what was decided."""
-        records = self.checkpoints.learn([step.id for step in steps])
-        planner = Planner(job(self.root, *steps), records, {})
-        decided = []
-        for one in steps:
-            decision = planner.decide(one, planner.parts(one))
-            decided.append((decision.action, decision.reason))
-            if decision.action is Action.RESTORE:
-                self.checkpoints.restore(records[one.id], planner.ownership.known_contents)
-        return decided
 
 
 @pytest.fixture
@@ -124,11 +54,6 @@ def one(tmp_path: Path, store: MemoryStore) -> Machine:
 @pytest.fixture
 def other(tmp_path: Path, store: MemoryStore) -> Machine:
     return Machine(tmp_path / "other", store)
-
-
-def writing(path: str, text: str) -> Callable[[Path], object]:
-    """A step that writes one file."""
-    return lambda root: (root / path).write_text(text)
 
 
 def build(root: Path) -> None:
@@ -166,14 +91,14 @@ def test_another_machine_gets_bytes_modes_links_times_and_deletions(one: Machine
     assert one.kept == [("build",)]
 
 
-def test_a_machine_that_has_it_all_fetches_the_state_only(one: Machine, store: MemoryStore, tmp_path: Path) -> None:
+def test_a_machine_that_has_it_all_reads_the_state_only(one: Machine, store: MemoryStore, tmp_path: Path) -> None:
     one.run(one.step("build"), build)
     one.checkpoints.finish(30)
     again = Machine(tmp_path / "again", store)
     shutil.rmtree(again.root)
     shutil.copytree(one.root, again.root, symlinks=True)
     assert again.resume(again.step("build")) == [SKIPPED]
-    assert store.calls == ["save", "find", "fetch"]
+    assert store.calls == ["save", "find", "read"]
 
 
 def test_a_declared_output_is_restored_too(one: Machine, other: Machine) -> None:
@@ -231,7 +156,7 @@ def test_what_finishes_during_an_upload_goes_up_together(one: Machine, other: Ma
     assert one.kept == [("s0",), ("s1", "s2", "s3", "s4", "s5")]
     assert [key.split("-")[4] for key in store.entries] == ["s0", "s5"]
     assert other.resume(*(other.step(f"s{number}") for number in range(6))) == [RESTORED] * 6
-    assert store.calls.count("fetch") == 2
+    assert [name for name in store.calls if name in {"read", "fetch"}] == ["read", "fetch"]
 
 
 def test_uploads_keep_the_order_of_the_steps(one: Machine, store: MemoryStore) -> None:
@@ -248,7 +173,8 @@ def test_uploads_keep_the_order_of_the_steps(one: Machine, store: MemoryStore) -
         assert reached.wait(30)
     one.checkpoints.finish(30)
     assert one.kept == [(f"s{number}",) for number in range(4)]
-    assert [key.split("-")[7] for key in store.entries] == ["000001", "000002", "000003", "000004"]
+    numbers = [int(key.split("-")[7]) for key in store.entries]
+    assert numbers == list(range(numbers[0], numbers[0] + 4))
 
 
 def test_two_uploads_are_never_of_one_second(one: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,7 +343,7 @@ def test_a_store_that_fails_to_save_is_said_once_and_costs_nothing(
     assert store.calls.count("save") == 1
 
 
-@pytest.mark.parametrize("method", ["find", "fetch"])
+@pytest.mark.parametrize("method", ["find", "read"])
 def test_a_store_that_fails_to_tell_is_said_once_and_costs_nothing(
     one: Machine, other: Machine, store: MemoryStore, method: str
 ) -> None:
@@ -431,7 +357,7 @@ def test_a_store_that_fails_to_tell_is_said_once_and_costs_nothing(
     assert len(store.entries) == 1
 
 
-@pytest.mark.parametrize("method", ["find", "fetch"])
+@pytest.mark.parametrize("method", ["find", "read"])
 def test_a_required_store_that_fails_to_tell_is_an_error(
     one: Machine, store: MemoryStore, tmp_path: Path, method: str
 ) -> None:
@@ -571,18 +497,6 @@ def test_the_header_says_job_and_all_records(one: Machine, store: MemoryStore, t
     assert replace(done, archive=None).result == result_of(done.layer)
 
 
-def keep_each(machine: Machine, *names: str) -> None:
-    """Run steps that write a file of their name, each with an archive of its own."""
-    for name in names:
-        count = len(machine.kept)
-        machine.run(machine.step(name), writing(name, name))
-        deadline = time.monotonic() + 30
-        while len(machine.kept) == count:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-    machine.checkpoints.finish(30)
-
-
 def another_jobs(store: MemoryStore, machine: Machine) -> bytes:
     forge(store, machine, {}, {"job": "another"})
     return store.entries.popitem()[1]
@@ -596,14 +510,14 @@ def test_an_unusable_newest_archive_costs_only_what_it_alone_knows(
     newest = list(store.entries)[-1]
     store.entries[newest] = b"junk" if how == "damaged" else another_jobs(store, other)
     if how == "gone":
-        real = store.fetch
+        real = store.read
 
-        def fetch(found: Any, target: Path) -> None:
+        def read(found: Any, start: int, length: int) -> bytes:
             if found.key == newest:
                 raise StoreMissingError("it is gone")
-            real(found, target)
+            return real(found, start, length)
 
-        monkeypatch.setattr(store, "fetch", fetch)
+        monkeypatch.setattr(store, "read", read)
     steps = [other.step(name) for name in ("a", "A-b", "c")]
     assert other.resume(*steps) == [RESTORED, RESTORED, (Action.RUN, Reason.NEVER_RAN)]
     assert len(other.warnings) == 1
@@ -611,7 +525,7 @@ def test_an_unusable_newest_archive_costs_only_what_it_alone_knows(
     assert "using an older checkpoint" in other.warnings[0]
 
 
-def test_an_archive_found_unusable_is_not_fetched_again_and_the_next_one_serves(
+def test_an_archive_found_unusable_is_not_read_again_and_the_next_one_serves(
     one: Machine, other: Machine, store: MemoryStore
 ) -> None:
     keep_each(one, "a", "a-b", "c")
@@ -619,7 +533,7 @@ def test_an_archive_found_unusable_is_not_fetched_again_and_the_next_one_serves(
     store.entries[second] = store.entries[third] = b"junk"
     # the look-up for step a meets the archive of a-b, which hides its own
     assert other.resume(other.step("a"), other.step("a-b")) == [RESTORED, (Action.RUN, Reason.NEVER_RAN)]
-    assert store.calls.count("fetch") == 3
+    assert store.calls.count("read") == 3
     assert len(other.warnings) == 1
     assert second in other.warnings[0]
     assert third in other.warnings[0]
@@ -660,7 +574,7 @@ def stop_soon(machine: Machine) -> None:
     threading.Timer(0.2, machine.stop.request, (15,)).start()
 
 
-@pytest.mark.parametrize("method", ["find", "fetch"])
+@pytest.mark.parametrize("method", ["find", "read"])
 @pytest.mark.parametrize("required", [False, True])
 def test_a_stop_ends_the_wait_for_a_store_that_hangs(
     hanging: MemoryStore, tmp_path: Path, method: str, required: bool
@@ -715,7 +629,7 @@ def test_a_store_too_slow_to_restore_from_is_waited_for_once(hanging: MemoryStor
         with pytest.raises(StoreError, match="takes more than"):
             machine.checkpoints.restore(records["a"], lambda _path: ())
     assert time.monotonic() - begin < 5
-    assert hanging.calls.count("fetch") == 2
+    assert hanging.calls.count("fetch") == 1
     assert len(machine.warnings) == 1
 
 
@@ -729,8 +643,8 @@ def test_a_fetch_that_fails_switches_the_store_off(
     for name in "ab":
         with pytest.raises(StoreError):
             other.checkpoints.restore(records[name], lambda _path: ())
-    assert store.calls.count("fetch") == 2
-    other.checkpoints.restore(records["c"], lambda _path: ())  # fetched before
+    assert store.calls.count("fetch") == 1
+    other.checkpoints.restore(records["c"], lambda _path: ())  # it came with the state
     other.run(other.step("d"))
     other.checkpoints.finish(30)
     assert other.kept == []
@@ -746,7 +660,7 @@ def test_an_archive_that_is_gone_is_asked_for_once_and_the_store_stays_on(
     for _ in range(2):
         with pytest.raises(StoreMissingError, match="not there"):
             other.checkpoints.restore(records["a"], lambda _path: ())
-    assert store.calls.count("fetch") == 2
+    assert store.calls.count("fetch") == 1
     other.checkpoints.restore(records["b"], lambda _path: ())
     keep_each(other, "d")
     assert other.warnings == []
@@ -773,7 +687,7 @@ def test_a_forged_value_is_a_miss_with_one_line(other: Machine, store: MemorySto
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), AssertionError("x\ny"), KeyError("k")])
-@pytest.mark.parametrize("where", ["read_header", "check_layer", "restore_times", "_nearest_first"])
+@pytest.mark.parametrize("where", ["parse_header", "check_layer", "restore_times", "_nearest_first"])
 def test_no_unexpected_fault_gets_out_of_learning(
     one: Machine, other: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from checkpoint_action.model import Entry, Layer, Reason
 from checkpoint_action.runner.hashing import ContentDigests, text_digest
-from checkpoint_action.runner.outputs import MissingOutputError, collect, expand, name_in, result_of, verify
+from checkpoint_action.runner.outputs import MissingOutputError, collect, name_in, result_of, verify
+from checkpoint_action.runner.patterns import expand
 from tests.runner.jobs import as_nobody
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from checkpoint_action.model import Layer
 from checkpoint_action.runner import progress as module
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.hashing import ContentDigests
-from checkpoint_action.runner.outputs import expand
+from checkpoint_action.runner.patterns import expand
 from checkpoint_action.runner.progress import (
     NoDigests,
     Progress,

@@ -30,6 +30,20 @@ def test_secrets_that_overlap_are_hidden_together() -> None:
     assert redacted((b"abcdefgh", b"efghijkl"), [b"xabcdef", b"ghijkly"]) == b"x***y"
 
 
+def test_secrets_that_overlap_are_hidden_together_where_the_second_is_cut() -> None:
+    assert redacted((b"abcdefgh", b"efghijkl"), [b"xabcdefgh", b"ijkly"]) == b"x***y"
+
+
+def test_what_may_not_be_seen_still_shows_where_a_secret_begins() -> None:
+    for unseen, seen in ((0, b"..***.."), (2, b"***.."), (4, b".."), (7, b"..")):
+        out: list[bytes] = []
+        redactor = Redactor((b"secret",), out.append, unseen=unseen)
+        redactor.write(b"..sec")
+        redactor.write(b"ret..")
+        redactor.close()
+        assert b"".join(out) == seen
+
+
 def test_bytes_without_a_secret_pass_unchanged_and_whole() -> None:
     assert redacted((b"secret",), [b"sec", b"", b"re", b"\xff\x00"]) == b"secre\xff\x00"
 

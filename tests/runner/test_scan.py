@@ -133,6 +133,50 @@ def test_the_difference_of_two_scans(tmp_path: Path) -> None:
     }
 
 
+class Settled:
+    """A clock by which every change is long past."""
+
+    def passed(self, info: os.stat_result) -> bool:
+        return True
+
+
+def test_what_is_still_so_is_taken_from_the_scan_before_and_all_else_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("a", "d/touched", "d/edited", "d/mode", "d/swapped", "gone", "typed"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to("a")
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests(clock=Settled())
+    before = space.scan(digests)
+    os.utime(tmp_path / "d" / "touched", ns=(1, 1))
+    (tmp_path / "d" / "edited").write_text("d/EDITED")
+    os.utime(tmp_path / "d" / "edited", ns=(before["d/edited"].mtime_ns,) * 2)
+    (tmp_path / "d" / "mode").chmod(0o755)
+    (tmp_path / "other").write_text("d/swappe!")
+    os.utime(tmp_path / "other", ns=(before["d/swapped"].mtime_ns,) * 2)
+    (tmp_path / "other").replace(tmp_path / "d" / "swapped")
+    (tmp_path / "gone").unlink()
+    (tmp_path / "typed").unlink()
+    (tmp_path / "typed").mkdir()
+    (tmp_path / "new").write_text("new")
+    after = space.scan(digests, before)
+    assert after == space.scan(ContentDigests())
+    assert list(after) == list(space.scan(ContentDigests()))
+    assert after["a"] is before["a"]
+    layer = difference(before, after)
+    changed = ["d", "d/edited", "d/mode", "d/swapped", "d/touched", "new", "typed"]
+    assert [entry.path for entry in layer.entries] == changed
+    assert layer.deleted == ("gone",)
+
+
+def test_a_file_that_may_have_changed_unseen_is_read_again_though_it_was_in_the_scan_before(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one")
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests()
+    before = space.scan(digests)
+    (tmp_path / "f").write_text("two")
+    os.utime(tmp_path / "f", ns=(before["f"].mtime_ns,) * 2)
+    assert space.scan(digests, before)["f"].sha256 == text_digest("two")
+
+
 def test_nothing_changed_is_an_empty_layer(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     assert difference(scan(tmp_path), scan(tmp_path)) == Layer()

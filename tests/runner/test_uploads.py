@@ -2,90 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint_action.errors import BundleError, StoreError
-from checkpoint_action.model import ArchiveRef, Entry, Layer, Partial, Record, Status
+from checkpoint_action.errors import BundleError, StoreError, StoreTakenError
+from checkpoint_action.model import Record, Status
 from checkpoint_action.runner import uploads as module
-from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.runner.stop import StoppedError
-from checkpoint_action.runner.uploads import Parcel, Uploads
-from checkpoint_action.store.bundle import pack_layer, read_header
+from tests.runner.desk import KEYS, NO_PROGRESS, PATIENCE, Desk
 from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-KEYS = KeyScheme("run1", job_slug("demo", "demo"), "1", "1")
-PATIENCE = 60.0  # seconds that nothing here takes
-NO_PROGRESS = Partial(Layer(), Layer(), ArchiveRef("not yet", "x"))
-
-
-class Desk:
-    """A queue, and all that it tells."""
-
-    def __init__(self, folder: Path, store: MemoryStore, **options: Any) -> None:
-        self.folder = folder
-        self.store = store
-        self.warnings: list[str] = []
-        self.kept: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
-        self.stopping = threading.Event()
-        settings: dict[str, Any] = {"required": False, "is_stopping": self.stopping.is_set, **options}
-        self.uploads = Uploads(
-            store,
-            KEYS,
-            folder,
-            warn=self.warnings.append,
-            kept=lambda done, unfinished, _size: self.kept.append((done, unfinished)),
-            **settings,
-        )
-
-    def parcel(self, step: str, status: Status = Status.DONE, *, text: str = "x") -> Parcel:
-        """A step that has left a file, packed."""
-        name = self.uploads.next_name(step)
-        file = self.folder / f"{name}.layer"
-        root = self.folder / "root"
-        root.mkdir(exist_ok=True)
-        (root / "f").write_text(text)
-        info = (root / "f").stat()
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        layer = Layer((Entry("f", "file", 0o644, info.st_mtime_ns, len(text), digest),))
-        pack_layer(root, name, layer, file)
-        record = Record(step, status, "f", "true", layer=layer if status is Status.DONE else Layer())
-        if status is not Status.DONE:
-            record = replace(record, partial=Partial(layer, Layer(), ArchiveRef("not yet", name)))
-        return Parcel(record, name, (file,))
-
-    def unpacked(self, step: str, pack: Callable[[Parcel], Parcel], *, awaited: bool = False) -> Parcel:
-        """An unfinished step whose progress is to be packed when it is its turn."""
-        packed = self.parcel(step, Status.INTERRUPTED)
-        bare = replace(packed.record, partial=None)
-        return Parcel(bare, packed.name, pack=lambda: pack(packed), awaited=awaited)
-
-    def headers(self) -> list[dict[str, Any]]:
-        """What each archive in the store says."""
-        found = []
-        for content in self.store.entries.values():
-            path = self.folder / "read"
-            path.write_bytes(content)
-            found.append(read_header(path))
-        return found
-
-    def records(self) -> dict[str, Any]:
-        """What the newest tells of each step."""
-        found: dict[str, Any] = self.headers()[-1]["records"]
-        return found
-
-    def left(self) -> list[str]:
-        """Packed layers and archives that lie about."""
-        return sorted(path.name for path in self.folder.iterdir() if path.name.endswith((".layer", ".zst")))
+    from checkpoint_action.runner.parcels import Parcel
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +53,9 @@ def test_uploads_keep_their_order_and_number_their_keys(desk: Desk, store: Memor
         desk.uploads.put(parcel)
         assert desk.uploads.wait_for(parcel, PATIENCE) == ""
     desk.uploads.finish(PATIENCE)
-    origins = [KEYS.origin(key) for key in store.entries]
-    assert [(one.step, one.sequence) for one in origins if one] == [("a", 1), ("b", 2), ("c", 3)]
+    origins = [origin for key in store.entries if (origin := KEYS.origin(key))]
+    first = origins[0].sequence
+    assert [(one.step, one.sequence - first) for one in origins] == [("a", 0), ("b", 1), ("c", 2)]
     assert [sorted(header["records"]) for header in desk.headers()] == [["a"], ["a", "b"], ["a", "b", "c"]]
     assert desk.left() == []
 
@@ -318,8 +254,10 @@ def test_nothing_is_said_any_more_once_the_end_is_told(desk: Desk) -> None:
 
 
 def test_a_forgotten_step_is_not_handed_on(desk: Desk) -> None:
-    desk.uploads.know({"a": Record("a", Status.DONE, "f", "true"), "b": Record("b", Status.FAILED, "f", "true")})
-    desk.uploads.forget("a")
+    desk.uploads.known.update(
+        {"a": Record("a", Status.DONE, "f", "true"), "b": Record("b", Status.FAILED, "f", "true")}
+    )
+    desk.uploads.known.forget("a")
     desk.uploads.put(desk.parcel("c"))
     desk.uploads.finish(PATIENCE)
     assert sorted(desk.records()) == ["b", "c"]
@@ -327,11 +265,11 @@ def test_a_forgotten_step_is_not_handed_on(desk: Desk) -> None:
 
 def test_a_record_keeps_the_progress_that_is_known_of_its_step(desk: Desk) -> None:
     known = replace(Record("a", Status.FAILED, "f", "true"), partial=NO_PROGRESS)
-    desk.uploads.know({"a": known})
+    desk.uploads.known.update({"a": known})
     new = Record("a", Status.RUNNING, "f", "true")
-    assert desk.uploads.with_known_progress(new).partial == NO_PROGRESS
+    assert desk.uploads.known.with_progress(new).partial == NO_PROGRESS
     other = Record("b", Status.RUNNING, "f", "true")
-    assert desk.uploads.with_known_progress(other) == other
+    assert desk.uploads.known.with_progress(other) == other
 
 
 def test_saves_in_a_row_stay_below_what_the_service_takes(
@@ -380,3 +318,96 @@ def test_many_threads_that_put_at_once_lose_nothing(desk: Desk) -> None:
     desk.uploads.finish(PATIENCE)
     assert sorted(desk.records()) == sorted(f"s{number}" for number in range(40))
     assert sorted(step for done, _ in desk.kept for step in done) == sorted(desk.records())
+
+
+def take(store: MemoryStore, monkeypatch: pytest.MonkeyPatch, times: int, *, kept: bool) -> list[str]:
+    """Have the first keys turn out to be taken; all that are asked for.
+
+    :param kept: whether it is by the very call whose answer was lost.
+    """
+    asked: list[str] = []
+    real = store.save
+
+    def save(key: str, source: Path) -> None:
+        asked.append(key)
+        if len(asked) <= times:
+            if kept:
+                real(key, source)
+            raise StoreTakenError(f"memory: {key} is taken")
+        real(key, source)
+
+    monkeypatch.setattr(store, "save", save)
+    return asked
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_where_a_key_is_taken_another_is_tried_and_the_records_point_to_that_one(
+    desk: Desk, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    asked = take(store, monkeypatch, 1, kept=kept)
+    desk.uploads.put(desk.parcel("a"))
+    desk.uploads.put(desk.parcel("b"))
+    desk.uploads.finish(PATIENCE)
+    assert len(asked) == len(set(asked))
+    assert {record["archive"]["key"] for record in desk.records().values()} <= set(store.entries)
+    assert desk.records()["a"]["archive"]["key"] == asked[1]
+    assert sorted(step for done, _ in desk.kept for step in done) == ["a", "b"]
+    assert (desk.warnings, desk.left()) == ([], [])
+
+
+def test_where_the_second_key_is_taken_too_the_store_is_off(
+    desk: Desk, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = take(store, monkeypatch, 2, kept=False)
+    parcel = desk.parcel("a")
+    desk.uploads.put(parcel)
+    assert desk.uploads.wait_for(parcel, PATIENCE) == f"memory: {asked[1]} is taken"
+    desk.uploads.put(desk.parcel("b"))
+    desk.uploads.finish(PATIENCE)
+    assert len(asked) == 2
+    assert len(desk.warnings) == 1
+    assert (store.entries, desk.kept, desk.left()) == ({}, [], [])
+
+
+def test_each_archive_may_meet_a_taken_key_once(
+    desk: Desk, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, turn = store.save, iter([True, False] * 3)
+
+    def save(key: str, source: Path) -> None:
+        if next(turn):
+            raise StoreTakenError(f"memory: {key} is taken")
+        real(key, source)
+
+    monkeypatch.setattr(store, "save", save)
+    for step in "abc":
+        parcel = desk.parcel(step)
+        desk.uploads.put(parcel)
+        assert desk.uploads.wait_for(parcel, PATIENCE) == ""
+    assert sorted(desk.records()) == ["a", "b", "c"]
+
+
+def test_what_is_not_wanted_any_more_leaves_no_file_behind(desk: Desk) -> None:
+    begin(desk)
+    waiting = desk.parcel("a")
+    desk.uploads.put(waiting)
+    desk.store.refuse["save"] = StoreError("memory: 503")
+    desk.store.gate.set()
+    assert desk.uploads.wait_for(waiting, PATIENCE) == "memory: 503"
+    desk.uploads.put(desk.parcel("b"))
+    desk.uploads.finish(PATIENCE)
+    desk.uploads._worker.join(PATIENCE)
+    assert desk.left() == []
+
+
+def test_that_the_store_is_off_is_said_before_anybody_sees_it(
+    tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the end of the run might come first, and swallow it."""
+    desk = Desk(tmp_path, store)
+    seen: list[str] = []
+    monkeypatch.setattr(desk.uploads, "_warn", lambda _text: seen.append(desk.uploads.off))
+    store.refuse["save"] = StoreError("memory: 503")
+    desk.uploads.put(desk.parcel("a"))
+    desk.uploads.finish(PATIENCE)
+    assert seen == [""]

@@ -137,16 +137,17 @@ def test_run_hands_the_values_over_on_stdin_alone(tmp_path: Path) -> None:
     )
     blob = '{"ACTIONS_RUNTIME_TOKEN":"a \'b\' $c `d` \\\\ \\" é"}'
     kept = {"ACTIONS_ID_TOKEN_REQUEST_TOKEN": "id", "ACTIONS_ID_TOKEN_REQUEST_URL": "url"}
-    env = {"CPR_RUNTIME": blob, "CPR_INPUT_PYTHON": str(python), "GITHUB_ACTION_PATH": "/action", **kept}
+    secrets = {"CPR_RUNTIME": blob, "CPR_INPUT_TOKEN": "ghs_token", "CPR_INPUT_SIGNING_KEY": "a key\nof two lines"}
+    env = {**secrets, "CPR_INPUT_PYTHON": str(python), "GITHUB_ACTION_PATH": "/action", **kept}
     done = bash(RUN["run"], {**env, **dict.fromkeys(SECRETS, "planted")})
     assert done.returncode == 0, done.stdout
     arguments, stdin, environ, started = json.loads(done.stdout)
     assert arguments == ["-I", "-S", "-X", "utf8", "/action/runtime/run.py"]
-    assert stdin == f"{blob}\n"
+    assert stdin == f"{blob}\nghs_token\na key\nof two lines\n"
     assert kept.items() <= environ.items()
-    assert not {"CPR_RUNTIME", *SECRETS} & set(environ)
+    assert not {*secrets, *SECRETS} & set(environ)
     assert "planted" not in started
-    assert blob not in started
+    assert not [value for value in secrets.values() if value in started]
 
 
 def test_every_runtime_variable_that_is_handed_over_is_unset() -> None:
@@ -154,7 +155,7 @@ def test_every_runtime_variable_that_is_handed_over_is_unset() -> None:
     handed = set(re.findall(r"'(ACTIONS_\w+)'", script))
     unset = {name for line in RUN["run"].splitlines() if line.startswith("unset ") for name in line.split()[1:]}
     # The orchestration id is no secret, and the runner gives it to `run:` steps too.
-    assert unset == handed - {"ACTIONS_ORCHESTRATION_ID"} | {"CPR_RUNTIME"}
+    assert unset == handed - {"ACTIONS_ORCHESTRATION_ID"} | {"CPR_RUNTIME", "CPR_INPUT_TOKEN", "CPR_INPUT_SIGNING_KEY"}
 
 
 def test_run_says_that_python_is_missing() -> None:

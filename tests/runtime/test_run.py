@@ -111,7 +111,21 @@ def test_a_failed_handover_is_no_values(copy: Path, text: bytes) -> None:
 
 
 def test_only_text_values_count() -> None:
-    assert start.read_runtime(io.BytesIO(b'{"A": "1", "B": 2, "C": null}')) == {"A": "1"}
+    runtime, _secrets = start.read_secrets(io.BytesIO(b'{"A": "1", "B": 2, "C": null}'))
+    assert runtime == {"A": "1"}
+
+
+def test_inputs_that_are_secrets_reach_the_package_and_nothing_that_a_command_inherits(copy: Path) -> None:
+    found = seen(copy, b'{"A": "1"}\nghs_token\nkey, line 1\nline 2 \xc3\xa9\n')
+    assert found["runtime"] == {"A": "1"}
+    assert found["env"]["CPR_INPUT_TOKEN"] == "ghs_token"
+    assert found["env"]["CPR_INPUT_SIGNING_KEY"] == "key, line 1\nline 2 é\n"
+    assert not [name for name in found["environ"] if name.startswith("CPR_")]
+
+
+def test_a_failed_handover_does_not_cost_the_secrets(copy: Path) -> None:
+    found = seen(copy, b"\nghs_token\nkey\n")
+    assert (found["runtime"], found["env"]["CPR_INPUT_TOKEN"]) == ({}, "ghs_token")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from checkpoint_action.store import zstd
+from checkpoint_action.store.frames import note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +16,7 @@ END = bytes(1024)
 
 
 def frame(data: bytes) -> bytes:
-    packer = zstd.compressor(len(data))
-    return packer.compress(data) + packer.flush()
+    return zstd.compress(data)
 
 
 def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
@@ -33,14 +33,18 @@ def member(
 ) -> tuple[tarfile.TarInfo, bytes]:
     info = tarfile.TarInfo(prefix + path)
     info.type, info.size, info.linkname = kind, len(content), target
+    info.mode = {tarfile.DIRTYPE: 0o755, tarfile.SYMTYPE: 0o777}.get(kind, 0o644)
     return info, content
 
 
 HEADER = frame(tar_of(member("checkpoint.json", b'{"format":1}', prefix="")))
 
 
-def made(folder: Path, *layers: bytes, end: bytes = END) -> Path:
-    """An archive of these tar streams."""
+BUILD = note(b"layer build")
+
+
+def made(folder: Path, *pieces: bytes, end: bytes = END) -> Path:
+    """An archive whose layer ``build`` has these pieces of a tar stream."""
     path = folder / "archive"
-    path.write_bytes(HEADER + b"".join(frame(layer) for layer in layers) + frame(end))
+    path.write_bytes(HEADER + BUILD + b"".join(frame(piece) for piece in pieces) + frame(end))
     return path

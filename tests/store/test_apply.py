@@ -87,6 +87,68 @@ def test_folders_above_a_declared_output_are_made(lab: Lab, tmp_path: Path) -> N
     assert scan(lab.root)["a/b/out"] == layer.entries[0]
 
 
+def new_folders(root: Path) -> None:
+    """A step that makes folders of every kind below one that is there and one that is not."""
+    for top in ("here", "new"):
+        (root / top / "deep" / "closed").mkdir(parents=True)
+        (root / top / "deep" / "closed" / "f").write_text(top)
+        (root / top / "deep" / "closed" / "f").chmod(0o444)
+        (root / top / "deep" / "up").symlink_to("../../here")
+        (root / top / "deep" / "empty").mkdir(mode=0o700)
+        (root / top / "deep" / "closed").chmod(0o555)
+    (root / "new").chmod(0o555)
+
+
+def test_a_folder_that_is_not_there_is_moved_as_a_whole(lab: Lab) -> None:
+    (lab.work / "here").mkdir()
+    lab.step(new_folders)
+    unpacked = {path: (lab.side / path).lstat().st_ino for path in ("new", "new/deep", "here/deep", "here/deep/closed")}
+    lab.apply()
+    assert scan(lab.root) == lab.wanted
+    assert {path: (lab.root / path).lstat().st_ino for path in unpacked} == unpacked
+
+
+@pytest.mark.parametrize("fail_at", [1, 2])
+def test_folders_moved_as_a_whole_are_taken_back_for_a_user_whom_permissions_bind(fail_at: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        Path(folder, "lab").mkdir()
+        lab = Lab(Path(folder, "lab"))
+        (lab.work / "here").mkdir()
+        lab.step(new_folders)
+        left, real = fail_at, transaction.Transaction._stamp
+
+        def failing(self: transaction.Transaction, path: str, mode: int, mtime_ns: int | None) -> None:
+            nonlocal left
+            real(self, path, mode, mtime_ns)
+            left -= path in ("new", "here/deep")
+            if not left:
+                left = -1000
+                raise OSError("no more")
+
+        with pytest.MonkeyPatch.context() as patch, as_nobody(lab.folder):
+            patch.setattr(transaction.Transaction, "_stamp", failing)
+            lab.refuse("no more")
+        with as_nobody(lab.folder):
+            shutil.rmtree(lab.side)
+            lab.unpack()
+            lab.apply()
+        assert scan(lab.root) == lab.wanted
+
+
+def test_a_folder_whose_upper_folder_is_not_in_the_layer_is_restored_too(lab: Lab) -> None:
+    (lab.work / "a" / "b" / "c").mkdir(parents=True)
+    (lab.work / "a" / "b" / "c" / "f").write_text("f")
+    (lab.work / "a" / "x").write_text("x")
+    layer = layer_of(lab.work, "a", "a/b/c", "a/b/c/f", "a/x")  # without a/b
+    lab.root.mkdir()
+    bundle.unpack_layer(archive(lab.work, layer, lab.folder / "pack"), "build", layer, lab.side)
+    apply_layer(lab.side, lab.root, layer, nothing_else)
+    found = scan(lab.root)
+    assert found.pop("a/b").type == "dir"
+    assert {entry.path: entry for entry in layer.entries} == found
+
+
 # What may be written over
 
 

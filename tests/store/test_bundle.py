@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from hypothesis import strategies as st
 
 from checkpoint_action.errors import BundleError
 from checkpoint_action.model import Entry, Layer
-from checkpoint_action.store import bundle, zstd
+from checkpoint_action.store import bundle, pieces, zstd
 from checkpoint_action.store.apply import apply_layer
-from checkpoint_action.store.frames import FrameReader, frames
+from checkpoint_action.store.frames import content, frames
 from tests.store.trees import archive, entry_at, layer_of, nothing_else, scan
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="names and links that Windows does not have")
@@ -38,13 +39,8 @@ def restore(packed: Path, layer: Layer, work: Path, name: str = "build") -> Path
 
 def decompressed(packed: Path) -> bytes:
     """The whole tar stream of an archive."""
-    pieces = []
     with packed.open("rb") as file:
-        for frame in frames(file):
-            reader = FrameReader(file, frame)
-            while piece := reader.read(1 << 20):
-                pieces.append(piece)
-    return b"".join(pieces)
+        return b"".join([content(file, frame, 1 << 30) for frame in frames(file) if frame.note is None])
 
 
 def nasty_tree(root: Path) -> None:
@@ -189,7 +185,7 @@ def test_each_of_several_layers_is_found_and_an_empty_one_is_no_problem(tmp_path
     for name, layer in layers.items():
         bundle.unpack_layer(tmp_path / "archive", name, layer, tmp_path / f"side-{name}")
         assert sorted(os.listdir(tmp_path / f"side-{name}")) == parts[name]
-    with pytest.raises(BundleError, match="lacks 'one'"):
+    with pytest.raises(BundleError, match="lacks the layer missing"):
         bundle.unpack_layer(tmp_path / "archive", "missing", layers["one"], tmp_path / "side")
 
 
@@ -202,28 +198,115 @@ def test_layers_that_are_not_asked_for_are_not_decompressed(tmp_path: Path, monk
         bundle.pack_layer(root, name, layer_of(root, name), tmp_path / name)
     bundle.write_archive({}, [tmp_path / "big", tmp_path / "small"], tmp_path / "archive")
     made = 0
-    true_read = FrameReader.read
+    true_decompress = zstd.decompress
 
-    def counting(self: FrameReader, size: int) -> bytes:
+    def counting(data: bytes, size: int) -> bytes:
         nonlocal made
-        piece = true_read(self, size)
-        made += len(piece)
-        return piece
+        made += size
+        return true_decompress(data, size)
 
-    monkeypatch.setattr(FrameReader, "read", counting)
+    monkeypatch.setattr(zstd, "decompress", counting)
     bundle.unpack_layer(tmp_path / "archive", "small", layer_of(root, "small"), tmp_path / "side")
-    assert made < 10_000
+    assert 0 < made < 10_000
 
 
-def test_a_large_layer_packed_on_threads_is_one_frame(tmp_path: Path) -> None:
+def test_a_large_layer_is_pieces_cut_anywhere_and_comes_back(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "big").write_bytes(os.urandom(1 << 20) * 20)
+    for number in range(3):
+        (root / f"edge{number}").write_bytes(os.urandom(pieces.PIECE - 1000 + 500 * number))
     layer = layer_of(root)
     packed = archive(root, layer, tmp_path / "pack")
     with packed.open("rb") as file:
-        assert len(list(frames(file))) == 3
+        sizes = [frame.content for frame in frames(file)]
+    assert len(sizes) == 3 + 14
+    assert set(sizes[2:-2]) == {pieces.PIECE}
     assert scan(restore(packed, layer, tmp_path)) == scan(root)
+
+
+def test_whoever_wants_to_know_is_told_of_each_byte_once_it_is_in_the_file(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "big").write_bytes(os.urandom(9 << 20))
+    told: list[int] = []
+    early = bytearray()
+
+    def grown(size: int) -> None:
+        told.append(size)
+        early.extend((tmp_path / "layer").read_bytes()[len(early) : size])
+        assert len(early) == size
+
+    bundle.pack_layer(root, "build", layer_of(root), tmp_path / "layer", grown=grown)
+    assert told == sorted(set(told))
+    assert len(told) == 1 + 5
+    assert bytes(early) == (tmp_path / "layer").read_bytes()
+    bundle.pack_layer(root, "build", layer_of(root), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == bytes(early)
+
+
+def test_whoever_is_told_can_end_the_packing(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "big").write_bytes(os.urandom(30 << 20))
+    (tmp_path / "out").mkdir()
+
+    def grown(size: int) -> None:
+        if size > 1 << 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bundle.pack_layer(
+            tmp_path / "root", "build", layer_of(tmp_path / "root"), tmp_path / "out" / "layer", grown=grown
+        )
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_large_file_that_changed_meanwhile_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a").write_bytes(bytes(20 << 20))
+    layer = layer_of(root)
+    with (root / "a").open("r+b") as file:
+        file.seek(3)
+        file.write(b"x")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(BundleError, match="a changed before it was packed"):
+        bundle.pack_layer(root, "build", layer, tmp_path / "out" / "layer")
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_layers_are_packed_and_unpacked_where_no_thread_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "big").write_bytes(os.urandom(1 << 20) * 10)
+    layer = layer_of(root)
+    assert scan(restore(archive(root, layer, tmp_path / "pack"), layer, tmp_path)) == scan(root)
+
+
+def test_an_archive_can_be_sent_in_parts_and_its_header_read_from_its_beginning(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "a").write_bytes(b"content")
+    layer = layer_of(tmp_path / "root")
+    header = {"job": "demo", "text": [os.urandom(9).hex() for _ in range(40_000)]}
+    bundle.pack_layer(tmp_path / "root", "build", layer, tmp_path / "layer")
+    data = bundle.header_frame(header) + (tmp_path / "layer").read_bytes() + bundle.END_FRAME
+    bundle.write_archive(header, [tmp_path / "layer"], tmp_path / "archive")
+    assert (tmp_path / "archive").read_bytes() == data
+    have, asked = 0, 0
+    while isinstance(found := bundle.parse_header(data[:have]), bundle.Short):
+        assert have < found.needed <= len(bundle.header_frame(header))
+        have, asked = found.needed, asked + 1
+    assert found == bundle.read_header(tmp_path / "archive") == {"format": 1, **header}
+    assert have == len(bundle.header_frame(header))
+    assert asked < 30
+    with pytest.raises(BundleError, match="not a Zstandard frame"):
+        bundle.parse_header(b"PK\x03\x04 and so on")
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 1 << 20, (1 << 20) + 1])
@@ -354,8 +437,7 @@ def test_without_zstandard_the_store_says_what_to_install(tmp_path: Path, monkey
 def test_a_header_of_another_format_says_so(tmp_path: Path) -> None:
     bundle.write_archive({}, [], tmp_path / "archive")
     data = decompressed(tmp_path / "archive").replace(b'"format":1', b'"format":2')
-    packer = zstd.compressor(len(data))
-    (tmp_path / "archive").write_bytes(packer.compress(data[:1024]) + packer.flush())
+    (tmp_path / "archive").write_bytes(zstd.compress(data[:1024]))
     with pytest.raises(BundleError, match="format 2, and this version reads format 1"):
         bundle.read_header(tmp_path / "archive")
 

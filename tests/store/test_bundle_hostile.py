@@ -14,9 +14,11 @@ import pytest
 
 from checkpoint_action.errors import BundleError
 from checkpoint_action.model import Entry, Layer
-from checkpoint_action.store import bundle, paths
+from checkpoint_action.store import bundle, paths, pieces, workers
 from checkpoint_action.store.apply import apply_layer
-from tests.store.tars import END, frame, made, member, tar_of
+from checkpoint_action.store.bundle import END_FRAME
+from checkpoint_action.store.frames import note
+from tests.store.tars import BUILD, END, HEADER, frame, made, member, tar_of
 from tests.store.trees import archive, dir_entry, file_entry, layer_of, link_entry, nothing_else, scan
 
 if TYPE_CHECKING:
@@ -55,13 +57,13 @@ def refused(packed: Path, layer: Layer, work: Path, match: str) -> None:
 )
 def test_a_member_that_is_not_in_the_manifest_is_refused(fence: Path, path: str) -> None:
     packed = made(fence, tar_of(member("good", b"x"), member(path, b"x")))
-    refused(packed, Layer((file_entry("good"),)), fence, "not in the manifest")
+    refused(packed, Layer((file_entry("good"),)), fence, "the manifest says")
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "../../layers/build/x"])
 def test_a_member_outside_the_layers_folder_is_refused(fence: Path, path: str) -> None:
     packed = made(fence, tar_of(member("good", b"x"), member(path, b"x", prefix="")))
-    refused(packed, Layer((file_entry("good"),)), fence, "not in the manifest")
+    refused(packed, Layer((file_entry("good"),)), fence, "the manifest says")
 
 
 # A manifest that was made by hand as well
@@ -132,7 +134,7 @@ def test_names_that_are_one_to_the_filesystem_are_refused_only_there(
     fence: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
     layer = Layer((file_entry(first), file_entry(second)))
-    packed = made(fence, tar_of(member(first, b"x"), member(second, b"x")))
+    packed = made(fence, tar_of(*[member(name, b"x") for name in sorted((first, second))]))
     if not paths.folds_case(fence):
         bundle.unpack_layer(packed, "build", layer, fence / "side")
         shutil.rmtree(fence / "side")
@@ -159,7 +161,7 @@ def test_looking_whether_case_is_folded_leaves_no_trace(fence: Path) -> None:
 def test_devices_pipes_hard_links_and_other_kinds_are_refused(fence: Path, kind: bytes) -> None:
     info, _ = member("a", kind=kind, target="../../outside/precious" if kind == tarfile.LNKTYPE else "")
     block = info.tobuf(tarfile.GNU_FORMAT)
-    refused(made(fence, block), Layer((file_entry("a", b""),)), fence, "neither a file nor a folder|damaged tar")
+    refused(made(fence, block), Layer((file_entry("a", b""),)), fence, "the manifest says")
 
 
 @pytest.mark.parametrize(
@@ -183,18 +185,18 @@ def test_a_member_other_than_in_the_manifest_is_refused(
 
 def test_a_member_that_is_there_twice_is_refused(fence: Path) -> None:
     one = tar_of(member("a", b"x"))
-    refused(made(fence, one + one), Layer((file_entry("a"),)), fence, "there twice")
-    refused(made(fence, one, one), Layer((file_entry("a"),)), fence, "there twice")
+    refused(made(fence, one + one), Layer((file_entry("a"),)), fence, "the manifest says")
+    refused(made(fence, one, one), Layer((file_entry("a"),)), fence, "the manifest says")
 
 
 def test_what_is_missing_is_named(fence: Path) -> None:
     packed = made(fence, tar_of(member("a", b"x")))
-    refused(packed, Layer((file_entry("a"), file_entry("b"))), fence, "lacks 'b'")
+    refused(packed, Layer((file_entry("a"), file_entry("b"))), fence, "too early")
 
 
 def test_members_of_another_layer_do_not_count(fence: Path) -> None:
     packed = made(fence, tar_of(member("a", b"x", prefix="layers/build2/")))
-    refused(packed, Layer((file_entry("a"),)), fence, "lacks 'a'")
+    refused(packed, Layer((file_entry("a"),)), fence, "the manifest says")
 
 
 def test_an_archive_without_its_end_is_refused(fence: Path) -> None:
@@ -202,34 +204,89 @@ def test_an_archive_without_its_end_is_refused(fence: Path) -> None:
     refused(packed, Layer((file_entry("a"),)), fence, "cut off")
 
 
-def test_a_name_with_a_nul_or_without_end_is_refused(fence: Path) -> None:
+def test_a_long_name_for_a_short_one_is_refused(fence: Path) -> None:
     long = tarfile.TarInfo("././@LongLink")
     long.type = tarfile.GNUTYPE_LONGNAME
     following = tar_of(member("a", b"x"))
-    for content, match in [(b"layers/build/a\0b\0", "NUL"), (b"y" * 70_000, "over-long")]:
+    for content in [b"layers/build/a\0", b"layers/build/a\0b\0", b"y" * 70_000, b"layers/build/../../x\0"]:
         long.size = len(content)
         name = long.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
-        refused(made(fence, tar_of(member("0", b"x")) + name + following), Layer((file_entry("0"),)), fence, match)
+        refused(made(fence, name + following), Layer((file_entry("a"),)), fence, "the manifest says")
+
+
+@pytest.mark.parametrize("change", ["mode", "mtime", "uid", "uname", "checksum", "padding", "after"])
+def test_a_header_or_padding_with_anything_else_in_it_is_refused(fence: Path, change: str) -> None:
+    info, content = member("a", b"x")
+    if change in ("mode", "mtime", "uid"):
+        setattr(info, change, 0o4755)
+    if change == "uname":
+        info.uname = "root"
+    tar = bytearray(tar_of((info, content)))
+    if change == "checksum":
+        tar[150] ^= 1
+    if change == "padding":
+        tar[-1] = 1
+    if change == "after":
+        tar += bytes(512)
+    match = {"padding": "something after 'a'", "after": "more than the manifest says"}.get(change, "the manifest says")
+    refused(made(fence, bytes(tar)), Layer((file_entry("a"),)), fence, match)
 
 
 def test_a_bomb_is_not_unpacked(fence: Path) -> None:
     zeros = bytes(64 << 20)
+    tar = tar_of(member("a", zeros))
     (fence / "one").mkdir()
-    as_member = made(fence, tar_of(member("a", zeros)))
-    as_headers = made(fence / "one", tar_of(member("a", b"x")) + zeros)
-    assert as_member.stat().st_size < 20_000
+    (fence / "two").mkdir()
+    as_frame = made(fence, tar)
+    as_pieces = made(fence / "one", tar[:512], *[bytes(pieces.LONGEST_PIECE)] * 16, tar[512 + len(zeros) :])
+    as_rest = made(fence / "two", tar_of(member("a", b"x")), *[bytes(pieces.LONGEST_PIECE)] * 100)
+    assert max(packed.stat().st_size for packed in (as_frame, as_pieces, as_rest)) < 50_000
     tracemalloc.start()
-    refused(as_member, Layer((file_entry("a"),)), fence, "not what the manifest says")
-    refused(as_headers, Layer((file_entry("a"),)), fence, "damaged tar header")
+    refused(as_frame, Layer((file_entry("a"),)), fence, "more than the 4194304 allowed")
+    refused(as_pieces, Layer((file_entry("a"),)), fence, "the manifest says")
+    refused(as_rest, Layer((file_entry("a"),)), fence, "more than the manifest says")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 4 << 20
+    assert peak < (workers.MOST_WORKERS + 2) * pieces.LONGEST_PIECE
+
+
+def test_a_frame_that_lies_about_its_size_is_refused(fence: Path) -> None:
+    tar = tar_of(member("a", b"x" * 3000))
+    packed = frame(tar)  # its size is in bytes 5 and 6, less 256
+    assert int.from_bytes(packed[5:7], "little") + 256 == len(tar)
+    for wrong in (len(tar) - 1, len(tar) + 1, 256):
+        lying = packed[:5] + (wrong - 256).to_bytes(2, "little") + packed[7:]
+        (fence / "archive").write_bytes(HEADER + BUILD + lying + frame(END))
+        refused(fence / "archive", Layer((file_entry("a", b"x" * 3000),)), fence, "damaged|the manifest says")
+
+
+@pytest.mark.parametrize(
+    ("between", "match"),
+    [
+        (frame(b""), "in no layer"),
+        (b"", "lacks the layer build"),
+        (note(b"layer other"), "lacks the layer build"),
+        (BUILD + BUILD, "a layer twice"),
+        (note(b"layer x" * 1000), "too long"),
+        (b"\x50" + BUILD[1:], "not a Zstandard frame"),
+        (BUILD[:-1], "damaged|not a Zstandard frame|cut off"),
+    ],
+)
+def test_frames_that_make_no_layers_are_refused(fence: Path, between: bytes, match: str) -> None:
+    (fence / "archive").write_bytes(HEADER + between + frame(END))
+    refused(fence / "archive", Layer((file_entry("a"),)), fence, match)
+
+
+def test_a_frame_that_does_not_say_its_size_is_refused(fence: Path) -> None:
+    sizeless = b"\x28\xb5\x2f\xfd\x00\x58" + b"\x09\x00\x00x"  # one raw block of one byte
+    (fence / "archive").write_bytes(HEADER + BUILD + sizeless + frame(END))
+    refused(fence / "archive", Layer((file_entry("a"),)), fence, "does not say its size")
 
 
 def test_a_header_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     bundle.write_archive({"text": "x" * 100_000}, [], tmp_path / "archive")
     assert bundle.read_header(tmp_path / "archive", 100_100)["format"] == 1
-    with pytest.raises(BundleError, match="more than the 1000 allowed"):
+    with pytest.raises(BundleError, match="more than the 2024 allowed"):
         bundle.read_header(tmp_path / "archive", 1000)
 
 
@@ -245,17 +302,19 @@ def header_tar(content: bytes) -> bytes:
         (b"PK\x03\x04", "not a Zstandard frame"),
         (b"\x28\xb5\x2f\xfd", "cut off"),
         (frame(b""), "does not start with"),
-        (frame(END), "damaged tar header"),
-        (frame(b"x" * 512), "damaged tar header"),
-        (frame(b"short"), "middle of a member"),
-        (frame(header_tar(b"{}")[:100]), "middle of a member"),
-        (frame(header_tar(b"x" * 2000)[:1024]), "middle of a member"),
+        (note(b"x"), "note where there must be content"),
+        (frame(END), "does not start with"),
+        (frame(b"x" * 512), "does not start with"),
+        (frame(b"short"), "does not start with"),
+        (frame(header_tar(b"{}")[:100]), "does not start with"),
+        (frame(header_tar(b"x" * 2000)[:1024]), "not the size that it says"),
+        (END_FRAME, "does not start with"),
         (frame(tar_of(member("other.json", b"{}", prefix=""))), "does not start with"),
         (
             frame(tar_of(member("checkpoint.json", kind=tarfile.SYMTYPE, target="/etc/passwd", prefix=""))),
             "does not start",
         ),
-        (frame(header_tar(b"{}") + END), "followed by something"),
+        (frame(header_tar(b"{}") + END), "not the size that it says"),
         (frame(header_tar(b"not json")), "not JSON"),
         (frame(header_tar(b"\xff\xfe\xfd")), "not JSON"),
         (frame(header_tar(b"[" * 200_000)), "not JSON"),
@@ -271,6 +330,11 @@ def test_a_file_that_is_not_our_archive_is_refused(tmp_path: Path, data: bytes, 
     (tmp_path / "archive").write_bytes(data)
     with pytest.raises(BundleError, match=match):
         bundle.read_header(tmp_path / "archive")
+    if match in ("empty", "cut off"):
+        assert isinstance(bundle.parse_header(data), bundle.Short)
+    else:
+        with pytest.raises(BundleError, match=match):
+            bundle.parse_header(data + b"whatever follows")
 
 
 def test_a_missing_archive_is_a_bundle_error(fence: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
-from checkpoint_action.store import github_cache
+from checkpoint_action.store import bounded
 from checkpoint_action.store.base import Found, Store
 from checkpoint_action.store.github_cache import CACHE_VERSION, GithubCacheStore
 from checkpoint_action.toolkit.cache import Cache
@@ -312,7 +312,7 @@ def test_a_call_that_ignores_its_limits_is_left_behind(
     make_store: Callable[..., GithubCacheStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    monkeypatch.setattr(github_cache, "_GRACE", 0.0)
+    monkeypatch.setattr(bounded, "GRACE", 0.0)
     monkeypatch.setattr(Cache, "lookup", lambda *_args, **_options: release.wait(60))
     store = make_store()
     monkeypatch.setattr(store, "_lookup_seconds", 0.01)

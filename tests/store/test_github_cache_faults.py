@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpoint_action.errors import StoreError
+from checkpoint_action.store.base import FilePart
 from checkpoint_action.store.github_cache import GithubCacheStore
 from checkpoint_action.toolkit.blob import DownloadPlan, UploadPlan
 from checkpoint_action.toolkit.cache import Cache
-from checkpoint_action.toolkit.exchange import FileSlice
 from checkpoint_action.toolkit.http import HttpClient, Limits
 from checkpoint_action.toolkit.runtime import Runtime
 from tests.actions_service import ActionsService, Fault
@@ -138,7 +138,9 @@ def check_with(service: ActionsService, data: st.DataObject) -> None:
         if data.draw(st.booleans()):
             saved, _ = situation.attempt(lambda: store.save("cpr1-7-job-build-1", source), TRANSFER_SECONDS)
         else:
-            saved, _ = situation.attempt(lambda: in_pieces(store, source, len(content)), TRANSFER_SECONDS)
+            order = data.draw(st.permutations(range(data.draw(st.integers(1, 4)))))
+            given_up = data.draw(st.sampled_from([False, False, True]))
+            saved, _ = situation.attempt(lambda: in_pieces(store, source, order, given_up=given_up), TRANSFER_SECONDS)
         looked, found = situation.attempt(lambda: store.find("cpr1-7-job-"), LOOKUP_SECONDS)
         assert not (saved and looked) or found is not None, "a false miss"
         if found is not None:
@@ -157,12 +159,25 @@ def check_with(service: ActionsService, data: st.DataObject) -> None:
             assert (folder / "in the end").read_bytes() == content
 
 
-def in_pieces(store: GithubCacheStore, source: Path, size: int) -> None:
-    half = size // 2
+class GivenUpError(StoreError):
+    """What was to go up cannot be completed."""
+
+    def __init__(self) -> None:
+        super().__init__("Actions cache: given up")
+
+
+def in_pieces(store: GithubCacheStore, source: Path, order: list[int], *, given_up: bool) -> None:
+    """Hand a file over, its pieces in any order; and leave it before the end where it is given up."""
+    size = source.stat().st_size
     with store.begin("cpr1-7-job-build-1") as entry:
-        second = entry.put(FileSlice(source, half, size - half))
-        first = entry.put(source.read_bytes()[:half])
-        entry.finish([first, second])
+        parts = {}
+        for number in order:
+            start, end = (size * at // len(order) for at in (number, number + 1))
+            body = FilePart(source, start, end - start)
+            parts[number] = entry.put(source.read_bytes()[start:end] if number == 0 else body)
+        if given_up:
+            raise GivenUpError
+        entry.finish([parts[number] for number in sorted(parts)])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,128 @@
+"""How long it takes to see what a step has changed in a large workspace, beside `find`.
+
+::
+
+    python -m benchmarks.scan                    100,000 files, a step that changes ten, three rounds
+    python -m benchmarks.scan --files 10000 --rounds 5
+
+Before a step and after it the workspace is scanned, and the difference is the step's layer. Beside it run, twice as
+well, `find . -printf '%s %T@ %i\\n'` and the least that Python can do: `os.scandir` and a `stat` of everything. The
+first scan of a run reads every file too, as nothing else tells what was in the ones that a step goes on to change; it
+is measured apart, beside the least that Python can do to read and hash every file. Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.scan import Scan, Workspace, difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["main", "make"]
+
+_IN_FOLDER = 100
+_CHANGED = 10
+_SETTLED = 2.5  # seconds after which a change of a file shows in its times
+
+
+def make(root: Path, files: int) -> None:
+    """A workspace of small files, a hundred in a folder."""
+    for number in range(files):
+        folder = root / f"part{number // (_IN_FOLDER * 100):02d}" / f"pkg{number // _IN_FOLDER:04d}"
+        if number % _IN_FOLDER == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"module{number:06d}.txt").write_bytes(b"%d\n" % number * 40)
+
+
+def _step(root: Path, files: int, word: str) -> None:
+    for number in range(0, files, max(1, files // _CHANGED)):
+        folder = root / f"part{number // (_IN_FOLDER * 100):02d}" / f"pkg{number // _IN_FOLDER:04d}"
+        (folder / f"module{number:06d}.txt").write_text(word)
+
+
+def _find(root: Path, times: int) -> None:
+    for _ in range(times):
+        subprocess.run(["find", ".", "-printf", r"%s %T@ %i\n"], cwd=root, stdout=subprocess.DEVNULL, check=True)
+
+
+def _each_file(root: Path) -> Iterator[str]:
+    """What any scan by Python does at least: every name, every kind, every stat."""
+    folders = [str(root)]
+    while folders:
+        with os.scandir(folders.pop()) as items:
+            for item in items:
+                item.stat(follow_symlinks=False)
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(item.path)
+                else:
+                    yield item.path
+
+
+def _hash_all(root: Path) -> None:
+    for path in _each_file(root):
+        number = os.open(path, os.O_RDONLY)
+        hashlib.sha256(os.read(number, 1 << 20)).hexdigest()
+        os.close(number)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _round(root: Path, files: int, word: str) -> dict[str, float]:
+    """Seconds of each contestant, by name."""
+    space, digests = Workspace.at(root, Excludes(())), ContentDigests()
+    scans = [Scan()]
+    took = {
+        "find, twice": _seconds(lambda: _find(root, 2)),
+        "scandir and stat in Python, twice": _seconds(lambda: [sum(1 for _ in _each_file(root)) for _ in range(2)]),
+        "scandir, stat, read and hash in Python": _seconds(lambda: _hash_all(root)),
+        "first scan of a run, which reads all": _seconds(lambda: scans.append(space.scan(digests))),
+    }
+    before = _seconds(lambda: scans.append(space.scan(digests, scans[-1])))
+    _step(root, files, word)
+    after = _seconds(lambda: scans.append(space.scan(digests, scans[-1])))
+    layers = []
+    after += _seconds(lambda: layers.append(difference(scans[-2], scans[-1])))
+    if sum(entry.type == "file" for entry in layers[0].entries) != _CHANGED:
+        raise SystemExit("the step's changes were not found")
+    return took | {"scan before and after a step, difference": before + after}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the files lie (default: the folder for temporary files)")
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="benchmark-scan-") as name:
+        make(Path(name), options.files)
+        rounds = []
+        for number in range(options.rounds):
+            time.sleep(_SETTLED)
+            rounds.append(_round(Path(name), options.files, f"changed in round {number}"))
+    print(f"| {options.files:,} files | seconds | of find, twice |\n| --- | ---: | ---: |")
+    medians = {what: median(row[what] for row in rounds) for what in rounds[0]}
+    for what, seconds in medians.items():
+        print(f"| {what} | {seconds:.2f} | {seconds / medians['find, twice']:.2f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

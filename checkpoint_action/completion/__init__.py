@@ -1,0 +1,1 @@
+"""Completion scripts for shells, made from the grammar itself, so that they know every verb and option."""

@@ -1,0 +1,1 @@
+"""What of this machine a run depends on, looked at one by one."""

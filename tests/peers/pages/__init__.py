@@ -1,0 +1,1 @@
+"""Pages as GitHub shows them: Markdown with its extensions, and Mermaid's diagrams."""
