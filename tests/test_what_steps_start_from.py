@@ -292,3 +292,25 @@ def test_a_variable_and_an_output_of_the_same_name_are_told_apart(console: Conso
     run(console)
     (console.folder / "in").write_text("2")
     assert "[2/2] b: runs (needs-changed" in run(console)
+
+
+def test_a_files_later_edit_of_the_last_time_is_no_reason_to_warn(console: Console) -> None:
+    job(
+        console,
+        "{id: a, inputs: [in], run: cp in o, outputs: [o]}",
+        "{id: b, run: echo b >>o, outputs: [o]}",
+        "{id: c, run: cat o}",
+    )
+    (console.folder / "in").write_text("1\n")
+    run(console)
+    (console.folder / "in").write_text("2\n")
+    assert "warning" not in run(console)
+    assert set(planned(console).values()) == {DONE}
+    job(
+        console,
+        "{id: a, inputs: [in], run: cp in o, outputs: [o]}",
+        "{id: b, run: echo B >>o, outputs: [o]}",
+        "{id: c, run: cat o}",
+    )
+    assert "warning" not in run(console)
+    assert set(planned(console).values()) == {DONE}

@@ -17,13 +17,14 @@ from checkpoint_action.runner.patterns import expand, is_ours, leads_nowhere, li
 from checkpoint_action.runner.scan import UNREADABLE, entries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from checkpoint_action.runner.hashing import ContentDigests
 
 __all__ = [
     "MissingOutputError",
     "collect",
+    "differences",
     "locate",
     "name_in",
     "names_in",
@@ -167,13 +168,20 @@ def verify(
     :param wanted: the entry each path should equal (times apart), ``None`` where there should be nothing.
     :returns: the first difference as a reason and a text, or ``None``.
     """
+    with closing(differences(paths, wanted, root, digests)) as found:
+        return next(((reason, text) for _path, _present, reason, text in found), None)
+
+
+def differences(
+    paths: Iterable[str], wanted: Mapping[str, Entry | None], root: Path, digests: ContentDigests
+) -> Generator[tuple[str, Entry | OSError | None, Reason, str], None, None]:
+    """Each path that is not as it should be, with what is there, and how it differs as in :func:`verify`."""
     folder = str(root)
     with closing(entries_of(((os.path.join(folder, path), path) for path in paths), digests)) as entries:
         for path, present in entries:
             difference = _difference(path, wanted[path], present, folder)
             if difference is not None:
-                return difference
-    return None
+                yield path, present, *difference
 
 
 def _difference(

@@ -18,7 +18,7 @@ from checkpoint_action.runner.foresight import Foresight
 from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.ignored import IgnoredFiles
-from checkpoint_action.runner.outputs import locate, verify
+from checkpoint_action.runner.outputs import differences, locate, verify
 from checkpoint_action.runner.progress import covered
 from checkpoint_action.runner.selection import Held, Selection
 
@@ -69,6 +69,17 @@ class Ownership:
         for path in paths:
             claims = self._claims[path]
             wanted[path] = claims[max(claims)]
+        return wanted
+
+    def wanted_before(self, position: int, paths: list[str]) -> dict[str, Entry | None]:
+        """What each path should be when a step starts: as the last step before it left it.
+
+        :param position: the step's place in the job.
+        """
+        wanted: dict[str, Entry | None] = {}
+        for path in paths:
+            claims = self._claims[path]
+            wanted[path] = claims[max(claim for claim in claims if claim < position)]
         return wanted
 
     def overwritten(self, position: int, path: str, present: Entry | None) -> bool:
@@ -221,14 +232,18 @@ class Planner:
         :param parts: of :meth:`parts`.
         """
         started, notes = dict(parts), []
+        position = self._ancestry.positions[step.id]
         for need in step.needs:
             for owner in self._leavers.of(need):
                 left = self._job.steps[self._ancestry.positions[owner]]
                 paths = _paths(_owned(self._records[owner], left, self._job.root))
-                difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
-                if difference is not None:
-                    started[f"needs {need}"] = NOT_AS_LEFT
-                    notes.append(f"'{owner}' left something else ({difference[0].value}: {difference[1]})")
+                wanted = self.ownership.wanted_before(position, paths)
+                for path, present, reason, text in differences(paths, wanted, self._job.root, self.digests):
+                    # It may be this step's own edit, or a later one's, from the last time.
+                    if isinstance(present, OSError) or not self.ownership.overwritten(position - 1, path, present):
+                        started[f"needs {need}"] = NOT_AS_LEFT
+                        notes.append(f"'{owner}' left something else ({reason.value}: {text})")
+                        break
         return started, notes
 
     def foresee(self, step: Step) -> Decision:
