@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import traceback
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
+from checkpoint_action.action_end import Closing
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
 from checkpoint_action.errors import CheckpointError, UsageError
 from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
+from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.report.actions_log import ActionsLog
+from checkpoint_action.report.hiding import Hiding
+from checkpoint_action.report.summary import SummaryReport
+from checkpoint_action.report.tail import OutputTail
 from checkpoint_action.report.terminal import StepOutput
+from checkpoint_action.report.words import duration
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.digest_index import kept_digests
@@ -28,6 +33,8 @@ from checkpoint_action.runner.guardian import Guardian
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.runner.masks import secret_texts
+from checkpoint_action.runner.progress import discard
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.shells import check_shells
@@ -40,11 +47,11 @@ from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from checkpoint_action.model import Job, Values
-    from checkpoint_action.runner.events import Listener
+    from checkpoint_action.model import Job, Record, Values
+    from checkpoint_action.runner.events import Event, Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.store.base import Store
 
@@ -54,6 +61,7 @@ _FILES = ("checkpoint.yml", "checkpoint.yaml")
 _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
 _BUG = 70
+_NAMED = 20  # steps in a sentence
 _BLOCKED = "NODE_OPTIONS"  # the one variable that the runner refuses to take from a step
 # What only we may have: the service variables that act and Gitea give to every step, and our own inputs.
 _PRIVATE = ("ACTIONS_RUNTIME_", "ACTIONS_RESULTS_URL", "ACTIONS_CACHE_", "CPR_")
@@ -82,44 +90,81 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
 
 def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
-    for secret in (inputs.token, (inputs.signing_key or b"").decode()):
-        if secret:
-            core.set_secret(secret)
     job = _job(inputs)
+    secrets = [*secret_texts(job.secrets, env), inputs.token, (inputs.signing_key or b"").decode()]
+    secrets = [secret for secret in secrets if secret]
+    for secret in secrets:
+        core.set_secret(secret)
     if inputs.scope == "content":
         job = _with_tracked_inputs(job, env)
     steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
     check_shells(job.steps, steps_env)
     slug = job_slug(job.name, inputs.identity)
-    listen = ActionsLog(block_commands=inputs.block_commands)
     folder = _state_folder(inputs, slug)
     paths = StatePaths(folder, job.name)
+    job = replace(job, steps=tuple(replace(step, log=step.log or paths.logs / log_name(step.id)) for step in job.steps))
+    use = _Use(inputs, env, runtime, job, slug, paths, secrets)
     lock = JobLock(paths.lock)
     lock.acquire()
-    archives = Path(tempfile.mkdtemp(prefix="archives-", dir=folder))
+    try:
+        paths.logs.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="archives-", dir=folder, ignore_cleanup_errors=True) as archives:
+            return _run_locked(use, lock, steps_env, Path(archives))
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One use of the action: what it was told, and what it is about.
+
+    :param runtime: the ``ACTIONS_*`` values that the runner gives to JavaScript actions only.
+    :param slug: the job's name that no other shares.
+    :param secrets: values that must not show.
+    """
+
+    inputs: ActionInputs
+    env: Mapping[str, str]
+    runtime: Mapping[str, str] = field(repr=False)
+    job: Job
+    slug: str
+    paths: StatePaths
+    secrets: Sequence[str] = field(repr=False)
+
+
+def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: Path) -> int:
+    """Run the job.
+
+    :param folder: an empty one of our own, for archives.
+    """
+    inputs, job, paths = use.inputs, use.job, use.paths
     stop = StopRequest()
     guardian = Guardian()
+    output = StepOutput(1, shared=True, stop=stop)
+    reports = _Reports(inputs, output, use.secrets)
+    listen = Hiding(reports.tell, use.secrets)
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
-            keys = _keys(inputs, slug)
+            keys = _keys(inputs, use.slug)
             store = choose_store(
                 inputs,
-                env,
-                runtime,
+                use.env,
+                use.runtime,
                 order=keys.origin,
                 warn=lambda text: listen(Warned(text)),
                 tell=core.info,
                 mask=core.set_secret,
             )
-            checkpoints = _checkpoints(store, inputs, keys, archives, listen, stop=stop)
+            checkpoints = _checkpoints(store, inputs, keys, folder, listen, stop=stop)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
-            listen.done_here = frozenset(
+            reports.log.done_here = frozenset(
                 step for step, record in journal.records.items() if record.status is Status.DONE
             )
             if inputs.force:
-                shutil.rmtree(paths.progress, ignore_errors=True)
+                discard(paths.progress)
             else:
                 journal.merge(checkpoints.learn([step.id for step in job.steps]))
+                _tell_of_done(job, journal.records)
             journal.open()
             adopt_orphans()
             guardian.start()
@@ -128,10 +173,13 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 journal,
                 steps_env,
                 listener=listen,
-                write=StepOutput(1, shared=True, stop=stop).write,
+                write=reports.write,
                 stop=stop,
                 options=RunOptions(
-                    selection=Selection(everything=inputs.force), grace=_GRACE, drain_on_stop=_DRAIN_ON_STOP
+                    selection=Selection(everything=inputs.force),
+                    jobs=inputs.jobs,
+                    grace=_GRACE,
+                    drain_on_stop=_DRAIN_ON_STOP,
                 ),
                 checkpoints=checkpoints,
                 guardian=guardian,
@@ -141,27 +189,77 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
             ended = engine.run()
             journal.close()
             handed = engine.handed_on()
-            _hand_on(env, handed, listen)
-            _set_outputs(env, ended, {step: journal.records[step].values for step in handed})
-            return ended.exit_code
+            closing = Closing(inputs, use.env, use.runtime, job, listen, use.secrets, folder)
+            hurried = stop.signum is not None  # the runner kills us before more is through
+            closing.write_summary(
+                reports.summary.told,
+                reports.tail.of,
+                handed.values(),
+                kept=store is not None,
+                look=not hurried,
+            )
+            _hand_on(use.env, handed, listen)
+            artifact = ""
+            if not hurried:
+                name = f"checkpoint-run-logs-{use.slug}-{inputs.attempt}"
+                artifact = closing.upload_logs(journal.records, ended.ran, reports.tail.masked, name)
+                if inputs.cleanup and ended.exit_code == 0:
+                    closing.clean_up(keys.prefix)
+            values = {step: journal.records[step].values for step in handed}
+            _set_outputs(use.env, ended, values, state=str(paths.snapshot), artifact=artifact)
+            return 0 if ended.incomplete else ended.exit_code
     finally:
         guardian.stop()
-        shutil.rmtree(archives, ignore_errors=True)
-        lock.release()
+
+
+class _Reports:
+    """All that listens to a run of the action."""
+
+    def __init__(self, inputs: ActionInputs, output: StepOutput, secrets: Sequence[str]) -> None:
+        self._output = output
+        self.tail = OutputTail(secrets)
+        self.log = ActionsLog(
+            block_commands=inputs.block_commands, at_once=inputs.jobs > 1, output=output, tails=self.tail.of
+        )
+        self.summary = SummaryReport()
+
+    def tell(self, event: Event) -> None:
+        """Tell all of them; the last lines are there before those who show them."""
+        for one in (self.tail, self.log, self.summary):
+            one(event)
+
+    def write(self, data: bytes) -> None:
+        """Hand on what the steps print."""
+        self.tail.write(data)
+        self._output.write(data)
+
+
+def _tell_of_done(job: Job, records: Mapping[str, Record]) -> None:
+    """Say at the beginning how much is done already."""
+    done = [step.id for step in job.steps if step.id in records and records[step.id].status is Status.DONE]
+    if done:
+        took = duration(sum(records[step].duration for step in done))
+        more = f" and {len(done) - _NAMED} more" if len(done) > _NAMED else ""
+        names = ", ".join(done[:_NAMED]) + more
+        core.info(f"{len(done)} of {len(job.steps)} steps are done already, which took {took}: {names}")
 
 
 def _job(inputs: ActionInputs) -> Job:
     if inputs.steps and inputs.file:
         raise UsageError("inputs steps and file exclude each other; put the steps into the file")
     if inputs.steps:
-        return load_steps(inputs.steps, "steps", inputs.defaults)
+        return _within_budget(load_steps(inputs.steps, "steps", inputs.defaults), inputs)
     name = inputs.file or next((name for name in _FILES if (inputs.base / name).is_file()), "")
     if not name:
         raise UsageError(
             f"no steps; give the input steps, or file, or a {' or '.join(_FILES)} in the working directory"
         )
     path = inputs.base / name
-    return load_job(read_job_file(path, name), name, inputs.defaults)
+    return _within_budget(load_job(read_job_file(path, name), name, inputs.defaults), inputs)
+
+
+def _within_budget(job: Job, inputs: ActionInputs) -> Job:
+    return job if inputs.budget is None else replace(job, budget=inputs.budget)
 
 
 def _with_tracked_inputs(job: Job, env: Mapping[str, str]) -> Job:
@@ -244,12 +342,22 @@ def _hand_on(env: Mapping[str, str], handed: Mapping[str, Values], listen: Liste
 
 
 def _set_outputs(
-    env: Mapping[str, str], ended: RunEnded | None, kept: Mapping[str, Values] = MappingProxyType({})
+    env: Mapping[str, str],
+    ended: RunEnded | None,
+    kept: Mapping[str, Values] = MappingProxyType({}),
+    *,
+    state: str = "",
+    artifact: str = "",
 ) -> None:
+    incomplete = ended is not None and ended.incomplete
     complete = ended is not None and ended.exit_code == 0
     with suppress(ToolkitError):  # the runner's file is gone: nobody can read outputs then
-        core.set_output("result", "success" if complete else "failure", env=env)
+        core.set_output("result", "incomplete" if incomplete else "success" if complete else "failure", env=env)
+        core.set_output("incomplete", incomplete, env=env)
         for name in ("ran", "skipped", "restored", "failed"):
             core.set_output(name, list(getattr(ended, name)) if ended else [], env=env)
+        core.set_output("seconds-saved", round(ended.saved) if ended else 0, env=env)
         outputs = {step: dict(values.outputs) for step, values in kept.items() if values.outputs}
         core.set_output("outputs", outputs, env=env)
+        core.set_output("state", state, env=env)
+        core.set_output("artifact", artifact, env=env)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
     from checkpoint_action.jobfile.resolve import JobDefaults
 
-__all__ = ["ActionInputs", "Scope", "StoreChoice", "read_inputs"]
+__all__ = ["ActionInputs", "Logs", "Scope", "StoreChoice", "read_inputs"]
 
 Scope = Literal["run", "commit", "content"]
 StoreChoice = Literal["auto", "cache", "artifact", "none"]
+Logs = Literal["on-failure", "always", "never"]
 
 _PREFIX = "CPR_INPUT_"
 
@@ -48,6 +49,10 @@ class ActionInputs:
     :param max_size: bytes that the files of a step may have to be kept, or ``None``.
     :param trust_stat: whether a file with the same size and times is taken to have the same content.
     :param token: for GitHub's REST interface, or empty.
+    :param budget: seconds after which the action stops on purpose, or ``None``; the job file's own is overruled.
+    :param jobs: how many steps may run at once.
+    :param logs: whose logs become an artifact.
+    :param cleanup: whether checkpoints are deleted once all is done.
     """
 
     steps: str
@@ -67,6 +72,11 @@ class ActionInputs:
     max_size: int | None
     trust_stat: bool
     token: str = field(repr=False)
+    budget: float | None
+    jobs: int
+    logs: Logs
+    summary: bool
+    cleanup: bool
     identity: Any
     run_id: str
     attempt: str
@@ -135,6 +145,11 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
         max_size=_size("max-size", given),
         trust_stat=_word("verify", given, ("full", "stat")) == "stat",
         token=given("token"),
+        budget=_seconds("budget", given, parse_limit),
+        jobs=_whole("jobs", given, 1) or 1,
+        logs=cast("Logs", _word("logs", given, ("on-failure", "always", "never"))),
+        summary=_flag("summary", given, default=True),
+        cleanup=_word("cleanup", given, ("never", "on-success")) == "on-success",
         identity=_identity(env, given),
         run_id=env.get("GITHUB_RUN_ID", "0"),
         attempt=env.get("GITHUB_RUN_ATTEMPT", "1"),
@@ -171,9 +186,11 @@ def _word(name: str, given: Callable[[str], str], valid: tuple[str, ...]) -> str
     return word
 
 
-def _flag(name: str, given: Callable[[str], str]) -> bool:
+def _flag(name: str, given: Callable[[str], str], *, default: bool = False) -> bool:
     word = given(name).lower()
-    if word in ("", "false"):
+    if not word:
+        return default
+    if word == "false":
         return False
     if word == "true":
         return True

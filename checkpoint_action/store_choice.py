@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from checkpoint_action.action_inputs import ActionInputs
     from checkpoint_action.store.base import Store
 
-__all__ = ["RETENTION_DAYS", "choose_store"]
+__all__ = ["RETENTION_DAYS", "choose_store", "log_artifacts"]
 
 RETENTION_DAYS = 7
 """Days that artifacts are kept when nothing is said: as long as the cache keeps what nobody uses. A run can be re-run
 for 30 days, but hardly is after a week, and each day of an artifact is paid for."""
+
+_LOW_TRUST = frozenset({"pull_request_target", "issue_comment"})
+"""Events that run in the context of the default branch, often on what a stranger proposes. What is made there must not
+serve another run; that of a fork's own ``pull_request`` cannot, as its cache is its own."""
 
 _TOLD = ("GITHUB_SERVER_URL", "GITHUB_RETENTION_DAYS", "ACT")
 _LOST = "steps are not kept for a re-run on another machine"
@@ -87,9 +91,12 @@ def choose_store(
         why = no_cache or "the cache may not be read here"
         (warn if short else tell)(f"{why}: steps are kept as artifacts of the run{short}")
         return artifacts
-    read_only = not _can_write(offered)
+    low_trust = inputs.scope != "run" and env.get("GITHUB_EVENT_NAME") in _LOW_TRUST
+    read_only = low_trust or not _can_write(offered)
     if read_only:
-        (warn if short else tell)(f"the cache is read-only here: steps are kept as artifacts of the run{short}")
+        why = f"a run for {env.get('GITHUB_EVENT_NAME')} may work with somebody else's code, so" if low_trust else ""
+        said = f"{why} what it makes is not put into the cache" if low_trust else "the cache is read-only here"
+        (warn if short else tell)(f"{said}: steps are kept as artifacts of the run{short}")
     return FallbackStore(
         GithubCacheStore(Cache(offered, http, mask=mask)),
         artifacts,
@@ -97,6 +104,24 @@ def choose_store(
         moved=lambda text: warn(f"{text}{short}"),
         read_only=read_only,
     )
+
+
+def log_artifacts(
+    env: Mapping[str, str], runtime: Mapping[str, str], mask: Callable[[str], None]
+) -> ArtifactClient | None:
+    """What puts other files than checkpoints into artifacts of the run; ``None`` where there are none.
+
+    :param env: the ``GITHUB_*`` variables.
+    :param runtime: the ``ACTIONS_*`` values that the runner gives to JavaScript actions only.
+    :param mask: gets what must not appear in the log.
+    """
+    try:
+        offered = Runtime.resolve({**runtime, **{name: env.get(name, "") for name in _TOLD}})
+    except ToolkitError:
+        return None
+    if _missing_artifacts(offered):
+        return None
+    return ArtifactClient(offered, HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env), mask=mask)
 
 
 def _has_cache(offered: Runtime) -> bool:

@@ -42,6 +42,7 @@ class ActionsLog:
     """Listens to a run and writes workflow commands and lines. Uploads may warn from their own thread.
 
     :param block_commands: whether what steps print is kept from being taken for workflow commands.
+    :param at_once: whether steps may run beside each other; each shows its output when it ends then.
     :param output: where the steps' output goes, to the same place.
     :param tails: by step id, the last lines of a failed step, there by the time that its end is told.
     :ivar done_here: ids of the steps that an earlier use of the action on this machine has finished or restored.
@@ -51,10 +52,13 @@ class ActionsLog:
         self,
         *,
         block_commands: bool = False,
+        at_once: bool = False,
         output: StepOutput | None = None,
         tails: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._block = block_commands
+        self._at_once = at_once
+        self._started: dict[int, tuple[str, str]] = {}
         self._output = output
         self._tails = tails
         self._token = ""
@@ -94,9 +98,22 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepStarted) -> None:
+        title = f"{self._name(event.position)}: runs ({decision_text(event.decision)})"
+        if self._at_once:
+            self._started[event.position] = title, event.command
+            _line(title)
+        else:
+            self._start_group(title, event.command)
+
+    @_tell.register
+    def _(self, event: events.OutputShown) -> None:
+        if event.position in self._started:
+            self._start_group(*self._started.pop(event.position))
+
+    def _start_group(self, title: str, command: str) -> None:
         self._open = True
-        core.start_group(_defused(f"{self._name(event.position)}: runs ({decision_text(event.decision)})"))
-        for line in _LINE_END.split(event.command.rstrip("\r\n")):
+        core.start_group(_defused(title))
+        for line in _LINE_END.split(command.rstrip("\r\n")):
             _line(line, "\x1b[36;1m", "\x1b[0m")
         if self._block:
             self._token = core.stop_commands()

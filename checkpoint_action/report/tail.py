@@ -53,7 +53,7 @@ class OutputTail:
 
     def __call__(self, event: events.Event) -> None:
         """A try begins or ends."""
-        if isinstance(event, (events.StepStarted, events.StepRetried)):
+        if isinstance(event, (events.StepStarted, events.StepRetried, events.OutputShown)):
             self._clear()
         elif isinstance(event, events.StepEnded):
             if event.record.status in (Status.FAILED, Status.TIMEOUT) and len(self.of) < _MOST:

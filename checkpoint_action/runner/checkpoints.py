@@ -118,6 +118,7 @@ class Checkpoints:
             max_size=max_size,
         )
         self._before: Scan | None = None
+        self._started: dict[str, Scan] = {}  # by step, what the workspace held when it started
         self._unseen: set[str] = set()
 
     def learn(self, steps: Sequence[str] = ()) -> dict[str, Record]:
@@ -187,12 +188,16 @@ class Checkpoints:
         finally:
             shutil.rmtree(side, ignore_errors=True)
 
-    def look(self, digests: ContentDigests) -> None:
-        """See what the workspace holds before a step runs."""
+    def look(self, step: str, digests: ContentDigests) -> None:
+        """See what the workspace holds before a step runs.
+
+        :param step: its id.
+        """
         if self._before is None:
             self._before = self._workspace.scan(digests)
             if not self._uploads.known.sources:
                 self._uploads.known.sources = sources_of(self._before)
+        self._started[step] = self._before
 
     def started(self, step: Step, record: Record) -> None:
         """A step runs again: what was kept of it as done is not handed on any more.
@@ -219,7 +224,7 @@ class Checkpoints:
 
         :param declared: what it declared and left, where it declared anything.
         """
-        before = self._seen()
+        before = self._seen(step)
         self._unseen = set()
         if step.outputs == AUTO:
             self._before = self._workspace.scan(digests, before)
@@ -234,6 +239,7 @@ class Checkpoints:
 
         :raises StoreError: it cannot be packed, and the store is required.
         """
+        self._started.pop(record.step, None)
         if self._uploads.off:
             return
         if excess := excess_of(record.layer.entries, self._max_size):
@@ -266,7 +272,7 @@ class Checkpoints:
         :param stopping: whether no other step follows, so that packing may happen beside the end of the run.
         """
         if not self._uploads.off:
-            self._unfinished.keep(step, job, record, folder, self._seen(), stopping=stopping)
+            self._unfinished.keep(step, job, record, folder, self._seen(step), stopping=stopping)
 
     def save_running(self, step: Step, job: Job, record: Record, folder: Path) -> str:
         """Have the progress of a running step in the store now; called from a thread of its own.
@@ -275,10 +281,10 @@ class Checkpoints:
         :returns: what became of it, as the end of a sentence.
         :raises StoreError: it is not there, and the store is required.
         """
-        return self._unfinished.save(step, job, record, folder, self._seen())
+        return self._unfinished.save(step, job, record, folder, self._seen(step))
 
-    def _seen(self) -> Scan:
-        return Scan() if self._before is None else self._before
+    def _seen(self, step: Step) -> Scan:
+        return self._started.get(step.id, Scan())
 
     def finish(self, seconds: float, seconds_on_stop: float = 3.0) -> None:
         """Wait until all that is kept is in the store.

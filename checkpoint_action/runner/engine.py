@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from checkpoint_action.errors import StateWriteError, StoreError
-from checkpoint_action.model import Action, Decision, Reason, Record, Status
+from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
 from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
@@ -26,6 +26,7 @@ from checkpoint_action.runner.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Literal
 
     from checkpoint_action.model import Job, Step, Values
     from checkpoint_action.runner.attempts import Try
@@ -128,6 +129,7 @@ class Engine:
             seconds_left=self._seconds_left,
         )
         self._beside = Beside()
+        self._latest: tuple[str, ...] | Literal["auto"] = ()  # outputs of the step that was looked at last
         self._blocked: set[str] = set()
         looked_at = options.selection.scope(job)
         self._schedule = Schedule(job, looked_at)
@@ -171,9 +173,12 @@ class Engine:
         try:
             while self._schedule or self._beside.running:
                 while self._schedule and self._beside.running < self._options.jobs and not self._halted():
-                    position = self._schedule.take()
+                    step = self._job.steps[self._schedule.next()]
+                    if self._beside.running and AUTO in (step.outputs, self._latest):
+                        break  # what changes while it runs would be taken for its own
+                    self._latest = step.outputs
                     with suppress(StoppedError):  # no further step starts; those that run are ended and waited for
-                        self._settle(position, self._job.steps[position])
+                        self._settle(self._schedule.take(), step)
                 if not self._beside.running:
                     break
                 with suppress(StoppedError):
@@ -256,7 +261,7 @@ class Engine:
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
         self._tell(events.StepStarted(position, decision, step.command))
         if self._checkpoints is not None:
-            self._checkpoints.look(self._planner.digests)
+            self._checkpoints.look(step.id, self._planner.digests)
             self._restore_progress(position, step)
         parts, notes = self._planner.as_started(step, parts)
         for note in notes:
@@ -328,6 +333,7 @@ class Engine:
 
     def _ended_beside(self, position: int, step: Step, pending: Record, output: IO[bytes], tried: Try) -> None:
         """Show what a step has printed in one piece, and record how it ended."""
+        self._tell(events.OutputShown(position))
         with output:
             output.seek(0)
             while data := output.read(_CHUNK):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Listener",
+    "OutputShown",
     "ProgressRestored",
     "RunEnded",
     "RunStarted",
@@ -72,6 +73,13 @@ class StepStarted(Event):
     position: int
     decision: Decision
     command: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputShown(Event):
+    """All that a step printed follows in one piece, as others ran beside it; its end comes next."""
+
+    position: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,10 @@ class Schedule:
     def __bool__(self) -> bool:
         return bool(self._ready)
 
+    def next(self) -> int:
+        """The place in the job of the step that :meth:`take` gives."""
+        return self._ready[0]
+
     def take(self) -> int:
         """The place in the job of the next step."""
         return heapq.heappop(self._ready)

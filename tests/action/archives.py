@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.store.bundle import read_header, write_archive
@@ -60,6 +61,10 @@ class Held:
             pieces += [request.target.encode(), request.body]
         for content in (*self._service.blobs.content.values(), *self._service.v1.archives.values()):
             file = io.BytesIO(content)
+            if zipfile.is_zipfile(file):  # logs of steps
+                with zipfile.ZipFile(file) as packed:
+                    pieces += [packed.read(name) for name in packed.namelist()]
+                continue
             pieces += [content_of(file, frame, 1 << 30) for frame in frames(file) if frame.note is None]
         return b"\n".join(pieces)
 

@@ -169,7 +169,10 @@ class Running:
             code=self.process.returncode,
             log=self.log,
             machine=self._machine,
-            outputs={name: text if name == "result" else json.loads(text or "null") for name, text in outputs.items()},
+            outputs={
+                name: text if name in ("result", "state", "artifact") else json.loads(text or "null")
+                for name, text in outputs.items()
+            },
             env=_values_in(self._files / "env"),
             path=(self._files / "path").read_text().splitlines(),
             summary=(self._files / "summary").read_text(),

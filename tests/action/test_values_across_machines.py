@@ -51,7 +51,7 @@ def test_restored_and_skipped_steps_hand_on_again_what_they_did(workflow: Workfl
         assert ended.env == expected
         assert ended.path == [tools]
         assert ended.outputs["outputs"] == OUTPUTS
-        assert ended.summary == "# built\nno end of line\nhalf a report\n"
+        assert ended.summary.endswith("\n# built\nno end of line\nhalf a report\n")
     assert not first.warnings + second.warnings + third.warnings
 
 
@@ -96,7 +96,7 @@ def test_a_secret_is_in_no_byte_that_leaves_the_machine_and_its_step_runs_again(
     assert second.why("masked") == "hands-on-secret: SESSION, outputs.auth"
     assert third.outputs["ran"] == ["masked"], "what only sees another secret does not run again"
     assert third.env == {"SESSION": "hidden-2342", "PLAIN": "plain"}, "the workflow's own steps do get it"
-    assert third.summary == "session hidden-2342\n"
+    assert third.summary.endswith("\nsession hidden-2342\n")
     everything = held.everything()
     assert b"plain" in everything
     for part in (b"4711", b"0815", b"2342"):

@@ -68,7 +68,7 @@ class Machine:
 
     def run(self, of: Step, change: Callable[[Path], object] = lambda _root: None) -> Record:
         """What the engine does with a step that ends well."""
-        self.checkpoints.look(self.digests)
+        self.checkpoints.look(of.id, self.digests)
         change(self.root)
         declared = Layer() if of.outputs == AUTO else collect(of.outputs, of.cwd, self.root, self.digests)
         layer = self.checkpoints.changes(of, declared, self.digests)

@@ -224,7 +224,7 @@ def test_a_later_change_of_the_workspace_is_not_in_an_earlier_layer(one: Machine
 
 
 def test_what_was_there_after_a_failed_step_is_not_another_steps_doing(one: Machine) -> None:
-    one.checkpoints.look(one.digests)
+    one.checkpoints.look('a', one.digests)
     (one.root / "litter").write_text("of a step that failed")
     one.checkpoints.forget_look()
     done = one.run(one.step("next"), writing("mine", ""))
@@ -380,7 +380,7 @@ def test_a_required_store_that_fails_to_save_is_an_error_at_the_end(store: Memor
 
 def gone_before_packing(machine: Machine) -> None:
     of = machine.step("a")
-    machine.checkpoints.look(machine.digests)
+    machine.checkpoints.look(of.id, machine.digests)
     (machine.root / "f").write_text("f")
     layer = machine.checkpoints.changes(of, Layer(), machine.digests)
     (machine.root / "f").unlink()

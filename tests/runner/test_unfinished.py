@@ -73,7 +73,7 @@ class Machine:
     def begin(self) -> int | None:
         """What comes before a try: learn, look, put back."""
         self.checkpoints.learn([self.step.id])
-        self.checkpoints.look(ContentDigests())
+        self.checkpoints.look(self.step.id, ContentDigests())
         return self.checkpoints.restore_progress(self.step.id, self.own)
 
     def work(self, name: str = "part", text: str = "x") -> None:
