@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.act, pytest.mark.slow]
 
 EXAMPLES = ROOT / "examples" / "workflows"
-needs_budget = pytest.mark.skipif(
-    re.search(r"(?m)^  budget:$", (ROOT / "action.yml").read_text("utf-8")) is None, reason="no input budget yet"
-)
-
 # `make` in three parts. The last object takes for ever, until $KEEP/fast is there.
 MAKEFILE = """
 all: build/first.o build/second.o
@@ -146,7 +142,6 @@ def test_failed_stage_ends_the_chain_and_a_rerun_goes_on_in_its_place(act: Act, 
     assert "The stages ended with: success" in second.log
 
 
-@needs_budget
 def test_stage_out_of_time_hands_on_to_the_next(act: Act, keep: Path) -> None:
     (keep / "allow").touch()
     first = staged(act, keep, budget="15s", timeout=240)
@@ -198,7 +193,6 @@ def test_failed_round_starts_no_other_and_the_next_run_of_the_commit_goes_on(act
     assert outputs(fourth)["ran"] == ["fetch", "compile", "package"], "a push begins anew"
 
 
-@needs_budget
 def test_round_out_of_time_starts_the_next(act: Act, keep: Path, tools: Path) -> None:
     (keep / "allow").touch()
     first = dispatched(act, keep, tools, round_number=1, budget="20s")
