@@ -77,8 +77,14 @@ def choose_store(
             raise UsageError(f"{said}: {_LOST}; use the input 'store: none' if that is meant")
         warn(f"{said}: {_LOST}")
         return None
+    event = env.get("GITHUB_EVENT_NAME", "")
+    low_trust = event in _LOW_TRUST and inputs.scope != "run"
     if inputs.store == "cache" or (inputs.store == "auto" and no_artifacts):
-        return GithubCacheStore(Cache(offered, http, mask=mask))
+        if not low_trust:
+            return GithubCacheStore(Cache(offered, http, mask=mask))
+        if no_artifacts:
+            warn(f"{_stranger(event)}, and there are no artifacts: {no_artifacts}: {_LOST}")
+            return None
     artifacts = GithubArtifactStore(
         ArtifactClient(offered, http, mask=mask, fallback=_fallback(inputs, env)),
         retention_days=_retention(inputs, offered, warn),
@@ -91,11 +97,9 @@ def choose_store(
         why = no_cache or "the cache may not be read here"
         (warn if short else tell)(f"{why}: steps are kept as artifacts of the run{short}")
         return artifacts
-    low_trust = inputs.scope != "run" and env.get("GITHUB_EVENT_NAME") in _LOW_TRUST
     read_only = low_trust or not _can_write(offered)
     if read_only:
-        why = f"a run for {env.get('GITHUB_EVENT_NAME')} may work with somebody else's code, so" if low_trust else ""
-        said = f"{why} what it makes is not put into the cache" if low_trust else "the cache is read-only here"
+        said = _stranger(event) if low_trust else "the cache is read-only here"
         (warn if short else tell)(f"{said}: steps are kept as artifacts of the run{short}")
     return FallbackStore(
         GithubCacheStore(Cache(offered, http, mask=mask)),
@@ -122,6 +126,10 @@ def log_artifacts(
     if _missing_artifacts(offered):
         return None
     return ArtifactClient(offered, HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env), mask=mask)
+
+
+def _stranger(event: str) -> str:
+    return f"a run for {event} may work with a stranger's code, so what it makes is not put into the cache"
 
 
 def _has_cache(offered: Runtime) -> bool:

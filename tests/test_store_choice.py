@@ -131,3 +131,24 @@ def test_only_days_that_were_asked_for_and_are_not_to_be_had_are_worth_a_warning
 ) -> None:
     offered = BOTH | {"ACTIONS_RUNTIME_TOKEN": make_token(), "GITHUB_RETENTION_DAYS": most}
     assert len(Choice(tmp_path, {"RETENTION_DAYS": given}, offered).warned) == warnings
+
+
+@pytest.mark.parametrize("event", ["pull_request_target", "issue_comment"])
+@pytest.mark.parametrize("wanted", ["auto", "cache"])
+def test_what_a_strangers_code_may_have_made_serves_no_other_run(tmp_path: Path, event: str, wanted: str) -> None:
+    token = {"ACTIONS_RUNTIME_TOKEN": make_token(ALL), "GITHUB_EVENT_NAME": event}
+    choice = Choice(tmp_path, {"SCOPE": "content", "STORE": wanted}, BOTH | token)
+    assert choice.store == READ_ONLY
+    assert len(choice.warned) == 1
+    assert choice.warned[0].startswith(f"a run for {event} may work with a stranger's code")
+    of_the_run = Choice(tmp_path, {"SCOPE": "run", "STORE": "auto"}, BOTH | token)
+    assert (of_the_run.store, of_the_run.warned) == (TWO, [])
+    without_artifacts = Choice(tmp_path, {"SCOPE": "content", "STORE": wanted}, V1 | ENTERPRISE | token)
+    assert without_artifacts.store == ""
+    assert len(without_artifacts.warned) == 1
+
+
+@pytest.mark.parametrize("event", ["push", "pull_request", "workflow_dispatch"])
+def test_other_events_write_to_the_cache(tmp_path: Path, event: str) -> None:
+    token = {"ACTIONS_RUNTIME_TOKEN": make_token(ALL), "GITHUB_EVENT_NAME": event}
+    assert Choice(tmp_path, {"SCOPE": "content"}, BOTH | token).store == TWO
