@@ -17,10 +17,8 @@ from checkpoint_action.errors import CheckpointError, UsageError
 from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
-from checkpoint_action.report.actions_log import ActionsLog
+from checkpoint_action.report.action_reports import ActionReports
 from checkpoint_action.report.hiding import Hiding
-from checkpoint_action.report.summary import SummaryReport
-from checkpoint_action.report.tail import OutputTail
 from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.report.words import duration
 from checkpoint_action.runner.checkpoints import Checkpoints
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from checkpoint_action.model import Job, Record, Values
-    from checkpoint_action.runner.events import Event, Listener
+    from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.store.base import Store
 
@@ -141,7 +139,7 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     stop = StopRequest()
     guardian = Guardian()
     output = StepOutput(1, shared=True, stop=stop)
-    reports = _Reports(inputs, output, use.secrets)
+    reports = ActionReports(output, use.secrets, block_commands=inputs.block_commands, at_once=inputs.jobs > 1)
     listen = Hiding(reports.tell, use.secrets)
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
@@ -210,28 +208,6 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
             return 0 if ended.incomplete else ended.exit_code
     finally:
         guardian.stop()
-
-
-class _Reports:
-    """All that listens to a run of the action."""
-
-    def __init__(self, inputs: ActionInputs, output: StepOutput, secrets: Sequence[str]) -> None:
-        self._output = output
-        self.tail = OutputTail(secrets)
-        self.log = ActionsLog(
-            block_commands=inputs.block_commands, at_once=inputs.jobs > 1, output=output, tails=self.tail.of
-        )
-        self.summary = SummaryReport()
-
-    def tell(self, event: Event) -> None:
-        """Tell all of them; the last lines are there before those who show them."""
-        for one in (self.tail, self.log, self.summary):
-            one(event)
-
-    def write(self, data: bytes) -> None:
-        """Hand on what the steps print."""
-        self.tail.write(data)
-        self._output.write(data)
 
 
 def _tell_of_done(job: Job, records: Mapping[str, Record]) -> None:

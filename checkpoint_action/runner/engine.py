@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
-from checkpoint_action.errors import StateWriteError, StoreError
+from checkpoint_action.errors import StoreError
 from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
 from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
+from checkpoint_action.runner.keeping import Keeping
 from checkpoint_action.runner.lent import Lent
 from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, Limits, Outcome, run_command
-from checkpoint_action.runner.progress import NoDigests, progress_of, sync_progress
 from checkpoint_action.runner.schedule import Schedule
 from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.steprun import StepRunner, StepWatcher
@@ -101,7 +101,6 @@ class Engine:
         self._write = write
         self._stop = stop
         self._options = options
-        self._checkpoints = checkpoints
         self._clock = clock
         self._begin = clock()
         # A budget shorter than the grace would otherwise never let anything start.
@@ -115,6 +114,7 @@ class Engine:
             digests=digests,
         )
         self._lent = Lent(job, state, lambda: stop.signum is not None)
+        self._keeping = Keeping(job, checkpoints, self._lent, stop, listener)
         self._runner = StepRunner(
             job,
             env,
@@ -186,13 +186,12 @@ class Engine:
         except BaseException:
             self._stop.request(15)  # we cannot go on: let no step run unwatched
             self._beside.abandon()
-            if self._checkpoints is not None:
-                with suppress(StoreError):  # the first failure is the one that is told
-                    self._checkpoints.finish(self._options.drain_on_stop)
+            with suppress(StoreError):  # the first failure is the one that is told
+                self._keeping.finish(self._options.drain_on_stop, self._options.drain_on_stop)
             raise
-        if self._checkpoints is not None:
-            hurried = self._stop.signum is not None or self._tally.out_of_budget
-            self._checkpoints.finish(self._options.drain_on_stop if hurried else self._options.drain)
+        hurried = self._stop.signum is not None or self._tally.out_of_budget
+        drain = self._options.drain_on_stop if hurried else self._options.drain
+        self._keeping.finish(drain, self._options.drain_on_stop)
 
     def _seconds_left(self) -> float | None:
         return None if self._job.budget is None else self._job.budget - (self._clock() - self._begin)
@@ -245,14 +244,8 @@ class Engine:
     def _restore(self, position: int, step: Step, decision: Decision) -> Decision:
         record = self._journal.records[step.id]
         begin = self._clock()
-        if self._checkpoints is None:
-            return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, "no store is used")
-        try:
-            self._checkpoints.restore(record, self._planner.ownership.known_contents)
-        except StoreError as error:
-            if self._stop.signum is not None:
-                raise StoppedError from error
-            return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, str(error))
+        if fault := self._keeping.restore(record, self._planner.ownership.known_contents):
+            return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, fault)
         self._planner.restored()
         self._tally.restored(record)
         self._tell(events.StepRestored(position, decision, record, self._clock() - begin))
@@ -260,9 +253,7 @@ class Engine:
 
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
         self._tell(events.StepStarted(position, decision, step.command))
-        if self._checkpoints is not None:
-            self._checkpoints.look(step.id, self._planner.digests)
-            self._restore_progress(position, step)
+        self._keeping.begin(position, step, self._planner.digests)
         parts, notes = self._planner.as_started(step, parts)
         for note in notes:
             self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
@@ -276,8 +267,7 @@ class Engine:
             log=name_in(self._job.root, str(step.log)) if step.log else "",
         )
         self._note(pending, self._journal.start)
-        if self._checkpoints is not None:
-            self._checkpoints.started(step, pending)
+        self._keeping.started(step, pending)
         seen = self._planner.handed_on.seen_by(step, secret=True)
         output: IO[bytes] | None = None
         if self._options.jobs > 1:
@@ -287,7 +277,7 @@ class Engine:
             self._write if output is None else _into(output),
             lambda failed, wait: say(lambda: self._tell(events.StepRetried(position, _with(pending, failed), wait))),
             lambda text: say(lambda: self._tell(events.Warned(text))),
-            lambda: self._save(step, pending),
+            lambda: self._keeping.save(step, pending),
         )
         if output is None:
             self._end(position, step, pending, self._runner.run(step, seen, watcher))
@@ -297,39 +287,6 @@ class Engine:
             lambda: self._runner.run(step, seen, watcher),
             lambda tried: self._ended_beside(position, step, pending, output, tried),
         )
-
-    def _restore_progress(self, position: int, step: Step) -> None:
-        """Put back what an unfinished try on another machine left."""
-        if self._checkpoints is None:
-            return
-        try:
-            size = self._checkpoints.restore_progress(step.id, self._lent.progress.make(step.id))
-        except (StoreError, OSError) as error:
-            if self._stop.signum is not None:
-                raise StoppedError from error
-            self._tell(events.Warned(f"step '{step.id}' starts without what an unfinished try left: {error}"))
-            return
-        if size is not None:
-            self._tell(events.ProgressRestored(position, size))
-
-    def _save(self, step: Step, pending: Record) -> str:
-        """Have the progress of a running step on the disk, and in the store; from whatever thread.
-
-        :raises CheckpointError: it is not there.
-        """
-        folder = self._lent.progress.of(step.id)
-        try:
-            progress = progress_of(step, self._job, folder, {}, NoDigests())
-            sync_progress(progress, self._job.root, folder)
-        except OSError as error:
-            raise StateWriteError(f"{error.filename}: {error.strerror}") from None
-        if not progress.count:
-            return "there is nothing to save: no path in 'partial' is there, and $CHECKPOINT_DIR is empty"
-        said = f"{progress.count} paths with {progress.size} bytes are on this disk"
-        if self._checkpoints is None:
-            return said
-        record = replace(pending, error="the machine was lost after it had saved its progress")
-        return f"{said}, {self._checkpoints.save_running(step, self._job, record, folder)}"
 
     def _ended_beside(self, position: int, step: Step, pending: Record, output: IO[bytes], tried: Try) -> None:
         """Show what a step has printed in one piece, and record how it ended."""
@@ -345,9 +302,8 @@ class Engine:
         for note in tried.notes:
             self._tell(events.Warned(f"step '{step.id}': {note}"))
         record = _with(pending, tried)
-        if record.status is Status.DONE and self._checkpoints is not None:
-            record = replace(record, layer=self._checkpoints.changes(step, record.layer, self._planner.digests))
         if record.status is Status.DONE:
+            record = self._keeping.seen(step, record, self._planner.digests)
             record = replace(record, result=result_for(record.layer, record.fingerprint))
         self._note(record, self._journal.finish)
         self._tally.ran(record)
@@ -357,19 +313,8 @@ class Engine:
         if record.status is Status.DONE:
             self._planner.handed_on.put(position, record.values, tried.left.secret)
             self._lent.progress.forget(step.id)
-        self._keep(step, record)
+        self._keeping.keep(step, record, stopping=self._halted())
         self._schedule.settled(step.id)
-
-    def _keep(self, step: Step, record: Record) -> None:
-        """Have a step in the store, done or not."""
-        if self._checkpoints is None:
-            return
-        if record.status is Status.DONE:
-            self._checkpoints.keep(record)
-            return
-        folder = self._lent.progress.of(step.id)
-        self._checkpoints.keep_unfinished(step, self._job, record, folder, stopping=self._halted())
-        self._checkpoints.forget_look()
 
     def _note(self, record: Record, append: Callable[[Record], None]) -> None:
         append(record)
