@@ -564,18 +564,21 @@ def test_a_stop_while_the_workspace_is_looked_at_ends_the_run(
 
 
 @posix
-def test_steps_beside_one_that_is_cut_short_are_stopped_and_recorded(
-    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_leaves_whatever_it_changes_runs_while_no_other_does(elsewhere: Elsewhere) -> None:
     world = elsewhere.machine()
-    stop_when_read(world, monkeypatch, "/f")
+    busy = "mkdir busy; sleep 0.2; echo > {0}; rmdir busy"
     steps = [
-        world.step("a", command="while [ ! -e up ]; do sleep 0.05; done; echo > f", outputs=AUTO),
-        world.step("b", command="echo > up; sleep 60"),
+        world.step("a", command="sleep 0.2; test ! -e busy; echo > a", outputs=("a",)),
+        world.step("b", command=busy.format("b"), outputs=AUTO),
+        world.step("c", command=busy.format("c"), outputs=AUTO),
+        world.step("d", command="test ! -e busy", outputs=()),
     ]
-    ended = world.run(*steps, real=True, jobs=2)
-    assert (ended.exit_code, ended.stopped, ended.pending) == (130, ("b",), ("a",))
-    assert world.status() == {"a": Status.RUNNING, "b": Status.INTERRUPTED}
+    ended = world.run(*steps, real=True, jobs=4)
+    assert (ended.exit_code, ended.failed) == (0, ())
+    layers = {
+        step: [entry.path for entry in record.layer.entries] for step, record in load(world.paths).records.items()
+    }
+    assert layers == {"a": ["a"], "b": ["b"], "c": ["c"], "d": []}
 
 
 @posix
