@@ -314,3 +314,15 @@ def test_a_files_later_edit_of_the_last_time_is_no_reason_to_warn(console: Conso
     )
     assert "warning" not in run(console)
     assert set(planned(console).values()) == {DONE}
+
+
+def test_what_a_step_that_runs_beside_edits_is_no_reason_to_run_again(console: Console) -> None:
+    job(
+        console,
+        "{id: a, run: echo A >o, outputs: [o]}",
+        "{id: b, needs: [a], outputs: [o], run: 'echo B >o; touch half; while ! test -e ready; do sleep 0.05; done'}",
+        "{id: wait, needs: [a], run: 'while ! test -e half; do sleep 0.05; done'}",
+        "{id: c, needs: [a, wait], run: touch ready}",
+    )
+    assert "warning" not in run(console, "-j", "4")
+    assert set(planned(console).values()) == {DONE}

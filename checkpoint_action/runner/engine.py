@@ -131,6 +131,7 @@ class Engine:
         self._beside = Beside()
         self._latest: tuple[str, ...] | Literal["auto"] = ()  # outputs of the step that was looked at last
         self._blocked: set[str] = set()
+        self._running: dict[str, Step] = {}
         looked_at = options.selection.scope(job)
         self._schedule = Schedule(job, looked_at)
         self._tally = Tally([step.id for step in looked_at], left_out_is_wrong=options.selection.only)
@@ -254,7 +255,8 @@ class Engine:
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
         self._tell(events.StepStarted(position, decision, step.command))
         self._keeping.begin(position, step, self._planner.digests)
-        parts, notes = self._planner.as_started(step, parts)
+        parts, notes = self._planner.as_started(step, parts, self._running.values())
+        self._running[step.id] = step
         for note in notes:
             self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
         pending = Record(
@@ -305,6 +307,7 @@ class Engine:
         if record.status is Status.DONE:
             record = self._keeping.seen(step, record, self._planner.digests)
             record = replace(record, result=result_for(record.layer, record.fingerprint))
+        self._running.pop(step.id)
         self._note(record, self._journal.finish)
         self._tally.ran(record)
         if record.status is Status.INTERRUPTED and self._stop.signum is None:

@@ -23,7 +23,7 @@ from checkpoint_action.runner.progress import covered
 from checkpoint_action.runner.selection import Held, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from checkpoint_action.model import Job, Step
@@ -223,13 +223,16 @@ class Planner:
             return Decision(step.id, Action.RUN, Reason.HANDS_ON_SECRET, ", ".join(record.withheld))
         return self._look_at_outputs(step, record)
 
-    def as_started(self, step: Step, parts: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    def as_started(
+        self, step: Step, parts: Mapping[str, str], beside: Collection[Step] = ()
+    ) -> tuple[dict[str, str], list[str]]:
         """What a step that starts now consists of, and in words what it finds otherwise than a step it needs left it.
 
         Where somebody has changed that meanwhile, or a step that then failed has, it is made from something else than
         is on record, and is not the same any more once that is put right.
 
         :param parts: of :meth:`parts`.
+        :param beside: steps that run now; what they declare to leave is in their hands.
         """
         started, notes = dict(parts), []
         position = self._ancestry.positions[step.id]
@@ -239,6 +242,9 @@ class Planner:
                 paths = _paths(_owned(self._records[owner], left, self._job.root))
                 wanted = self.ownership.wanted_before(position, paths)
                 for path, present, reason, text in differences(paths, wanted, self._job.root, self.digests):
+                    place = os.path.normpath(locate(self._job.root, path))
+                    if any(covered(one.outputs, one.cwd, place, folder=True) for one in beside):
+                        continue
                     # It may be this step's own edit, or a later one's, from the last time.
                     if isinstance(present, OSError) or not self.ownership.overwritten(position - 1, path, present):
                         started[f"needs {need}"] = NOT_AS_LEFT

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
-from collections import deque
 from contextlib import closing
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Entry, Layer
+from checkpoint_action.runner.entries import UNREADABLE, entries_of, entry_of, looked_at
 from checkpoint_action.runner.hashing import stamp_of
-from checkpoint_action.runner.reading import Reading, ReadingThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from typing import TypeAlias
 
     from checkpoint_action.runner.globs import Excludes
     from checkpoint_action.runner.hashing import ContentDigests
@@ -26,118 +25,6 @@ __all__ = ["OURS", "UNREADABLE", "Scan", "Workspace", "difference", "entries_of"
 
 OURS = ".checkpoint-run-"
 """How the names of our own files begin. They belong to no step, wherever they lie."""
-
-UNREADABLE = ""
-"""Stands for the digest of a file that we may not read."""
-
-_MOST_AHEAD = 1024
-"""Paths that are looked at before an earlier file has been read, so that memory stays flat."""
-
-
-def entry_of(path: str, name: str, digests: ContentDigests) -> Entry | None:
-    """One path as it is now.
-
-    :param path: where it is.
-    :param name: what the entry calls it.
-    :returns: ``None`` where there is nothing, or nothing that can be kept (a socket, a device).
-    :raises OSError: its folder does not let us look.
-    :raises StoppedError: the digests were cancelled.
-    """
-    try:
-        info = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if not stat.S_ISREG(info.st_mode):
-        return _no_file(path, name, info)
-    try:
-        return _file(name, info, digests.digest(path, info))
-    except OSError as error:
-        return _unread(name, info, error)
-
-
-def entries_of(
-    places: Iterable[tuple[str, str]], digests: ContentDigests
-) -> Generator[tuple[str, Entry | OSError | None], None, None]:
-    """What :func:`entry_of` gives for each of many paths, in their order; what it raises as ``OSError`` is given, too.
-
-    Large files are read side by side. Close it where it is not read to its end: then no thread is left behind.
-
-    :param places: where each path is, and what its entry calls it.
-    :returns: the names, each with its entry.
-    :raises StoppedError: the digests were cancelled.
-    """
-    ahead: deque[tuple[str, Entry | OSError | _Begun | None]] = deque()
-    begun = 0
-    with ReadingThreads() as threads:
-        for path, name in places:
-            entry = _begin(path, name, digests, threads)
-            if not ahead and not isinstance(entry, _Begun):
-                yield name, entry
-                continue
-            ahead.append((name, entry))
-            begun += isinstance(entry, _Begun)
-            while ahead and (
-                not isinstance(first := ahead[0][1], _Begun)
-                or first.reading.ended
-                or begun > 2 * threads.width
-                or len(ahead) > _MOST_AHEAD
-            ):
-                begun -= isinstance(first, _Begun)
-                yield _finished(*ahead.popleft())
-        for one in ahead:
-            yield _finished(*one)
-
-
-class _Begun(NamedTuple):
-    """A file that is being read."""
-
-    info: os.stat_result
-    reading: Reading
-
-
-def _finished(name: str, entry: Entry | OSError | _Begun | None) -> tuple[str, Entry | OSError | None]:
-    if not isinstance(entry, _Begun):
-        return name, entry
-    try:
-        return name, _file(name, entry.info, entry.reading.result())
-    except OSError as error:
-        return name, _unread(name, entry.info, error)
-
-
-def _begin(path: str, name: str, digests: ContentDigests, threads: ReadingThreads) -> Entry | OSError | _Begun | None:
-    try:
-        info = os.lstat(path)
-        if not stat.S_ISREG(info.st_mode):
-            return _no_file(path, name, info)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        return error
-    try:
-        digest = digests.begin(path, info, threads)
-    except OSError as error:
-        return _unread(name, info, error)
-    return _file(name, info, digest) if isinstance(digest, str) else _Begun(info, digest)
-
-
-def _file(name: str, info: os.stat_result, sha256: str) -> Entry:
-    return Entry(name, "file", stat.S_IMODE(info.st_mode), info.st_mtime_ns, info.st_size, sha256)
-
-
-def _unread(name: str, info: os.stat_result, error: OSError) -> Entry | None:
-    return None if isinstance(error, FileNotFoundError) else _file(name, info, UNREADABLE)
-
-
-def _no_file(path: str, name: str, info: os.stat_result) -> Entry | None:
-    mode = stat.S_IMODE(info.st_mode)
-    if stat.S_ISDIR(info.st_mode):
-        return Entry(name, "dir", mode, info.st_mtime_ns)
-    if stat.S_ISLNK(info.st_mode):
-        try:
-            return Entry(name, "link", mode, info.st_mtime_ns, target=os.readlink(path))
-        except FileNotFoundError:
-            return None
-    return None
 
 
 def walk(
@@ -193,15 +80,25 @@ def walk_items(
 _name_of = attrgetter("name")
 
 
+_Known: TypeAlias = "tuple[Entry, tuple[int, ...]]"
+_stamp: Callable[[os.stat_result], tuple[int, ...]] = attrgetter(
+    "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode"
+)
+
+
 class Scan(dict[str, Entry]):
-    """Everything in a workspace, by path.
+    """Everything in a workspace, by path, in no order.
 
     :ivar closed: folders that did not let us look, each ending in ``/``.
+    :ivar known: of what is as it was as long as its stamp is, entry and stamp: by folder, as in ``closed``, and name.
+    :ivar digests: what the digests are from.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, digests: ContentDigests | None = None) -> None:
         super().__init__()
         self.closed: set[str] = set()
+        self.known: dict[str, dict[str, _Known]] = {}
+        self.digests = digests
 
     def unseen(self, path: str) -> bool:
         """Whether a path lies where we could not look."""
@@ -252,54 +149,75 @@ class Workspace:
         :param before: what an earlier scan with the same digests found. Whatever is still so is taken from it, which is
             far less work than to put it together again.
         """
-        found = Scan()
-        items = walk_items(str(self.root), "", self.excludes, self.repositories, found.closed)
-        new = list(_not_taken_over(items, before or Scan(), digests.seen, found))
-        places = ((os.path.join(self.root, name), name) for name in new)
-        with closing(entries_of(places, digests)) as entries:
-            for name, entry in entries:
+        found = Scan(digests)
+        new = self._look(before.known if before is not None and before.digests is digests else {}, found)
+        new.sort()  # as files that lie together were mostly made, which makes them faster to read
+        top = os.path.join(self.root, "")
+        places = ((top + name, name) for name in new)
+        with closing(looked_at(places, digests)) as entries:
+            for name, entry, info in entries:
                 if isinstance(entry, OSError):
                     found.closed.add(name.rpartition("/")[0] + "/")
-                if isinstance(entry, Entry):
+                elif entry is not None:
                     found[name] = entry
-                else:
-                    del found[name]
+                    if info is not None and _tells_all(info, entry, digests.seen.get(top + name)):
+                        cut = name.rfind("/") + 1
+                        found.known[name[:cut]][name[cut:]] = entry, _stamp(info)
         return found
 
+    def _look(self, known: Mapping[str, dict[str, _Known]], found: Scan) -> list[str]:
+        """Fill ``found`` with what is as it was; the paths of all else.
 
-_NOT_YET = Entry("", "file", 0, 0)
-"""Holds the place of what has to be looked at more closely, so that the order stays."""
+        Every step is followed by this, in a workspace of any size: so it is one loop that does little for each path.
+        """
+        new: list[str] = []
+        folders = [(str(self.root), "")]
+        while folders:
+            folder, start = folders.pop()
+            then = known.get(start) or {}
+            now = found.known[start] = {}
+            try:
+                with os.scandir(folder) as items:
+                    for item in items:
+                        name = item.name
+                        if name in then:
+                            entry, stamp = then[name]
+                            try:  # on Windows a folder says less of a file than the file itself
+                                info = (
+                                    os.lstat(item.path) if sys.platform == "win32" else item.stat(follow_symlinks=False)
+                                )
+                                is_still = _stamp(info) == stamp
+                            except OSError:
+                                is_still = False
+                            if is_still:
+                                now[name] = then[name]
+                                path = entry.path
+                                found[path] = entry
+                                if entry.type == "dir":
+                                    folders.append((item.path, path + "/"))
+                                continue
+                        path = start + name
+                        is_folder = item.is_dir(follow_symlinks=False)
+                        if name.startswith(OURS) or path in self.repositories:
+                            continue
+                        if self.excludes.excluded(path, folder=is_folder):
+                            continue
+                        new.append(path)
+                        if is_folder:
+                            folders.append((item.path, path + "/"))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                found.closed.add(start)
+        return new
 
 
-def _not_taken_over(
-    items: Iterable[tuple[os.DirEntry[str], str]], before: Scan, seen: Mapping[str, str], found: Scan
-) -> Iterator[str]:
-    """Fill ``found`` with the entries of plain files that are as they were; the names of all else."""
-    for item, name in items:
-        old = before.get(name)
-        said = seen.get(item.path)
-        if old is not None and said is not None and _is_still(item, old, said):
-            found[name] = old
-        else:
-            found[name] = _NOT_YET
-            yield name
-
-
-def _is_still(item: os.DirEntry[str], old: Entry, said: str) -> bool:
-    """Whether a path is the file that it was.
+def _tells_all(info: os.stat_result, entry: Entry, said: str | None) -> bool:
+    """Whether a path is what it was as long as its stamp is.
 
     :param said: its stamp and digest, as they are remembered; nothing is of what was changed too short a time before.
     """
-    try:
-        info = os.lstat(item.path) if sys.platform == "win32" else item.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return (
-        old.mtime_ns == info.st_mtime_ns
-        and stat.S_ISREG(info.st_mode)
-        and old.mode == stat.S_IMODE(info.st_mode)
-        and said == stamp_of(info) + old.sha256
-    )
+    return said == stamp_of(info) + entry.sha256 if entry.type == "file" else entry.type == "dir"
 
 
 def difference(before: Scan, after: Scan) -> Layer:
@@ -311,7 +229,7 @@ def difference(before: Scan, after: Scan) -> Layer:
     known = {}
     for path, entry in after.items():
         old = before.get(path)
-        if old == entry:
+        if old is entry or old == entry:
             continue
         changed.append(entry)
         if old is not None:

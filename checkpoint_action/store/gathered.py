@@ -9,14 +9,14 @@ from checkpoint_action.errors import StoreError
 from checkpoint_action.store.base import FilePart, PieceStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import BinaryIO
 
     from checkpoint_action.store.base import Pieces, Store
 
-__all__ = ["begin", "copy_part"]
+__all__ = ["GatheredPieces", "begin", "copy_part"]
 
 _AT_ONCE = 1 << 20
 
@@ -28,6 +28,26 @@ def begin(store: Store, key: str, spool: Path) -> AbstractContextManager[Pieces]
     :raises StoreTakenError: another key will do.
     """
     return store.begin(key) if isinstance(store, PieceStore) else _gathering(store, key, spool)
+
+
+class GatheredPieces:
+    """An entry that is being handed over, kept here until all of it is there.
+
+    :param send: sends the pieces in their final order.
+    """
+
+    def __init__(self, send: Callable[[Sequence[bytes | FilePart]], None]) -> None:
+        self._send = send
+        self._pieces: list[bytes | FilePart] = []
+
+    def put(self, body: bytes | FilePart) -> int:
+        """Hand a piece over; its number. A file must stay as it is until :meth:`finish` has returned."""
+        self._pieces.append(body)
+        return len(self._pieces) - 1
+
+    def finish(self, parts: Iterable[int]) -> None:
+        """Make the entry of ``parts``, in this order, and visible."""
+        self._send([self._pieces[part] for part in parts])
 
 
 @contextmanager

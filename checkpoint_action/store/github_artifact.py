@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from checkpoint_action.errors import BundleError
 from checkpoint_action.store.base import FilePart, Found
 from checkpoint_action.store.bounded import bounded
+from checkpoint_action.store.gathered import GatheredPieces
 from checkpoint_action.toolkit.artifact import CALL_SECONDS, TRANSFER_SECONDS
 from checkpoint_action.toolkit.artifact_stored import HEAD_LENGTH, StoredEntry, entry_at, stored_zip
 from checkpoint_action.toolkit.artifact_unzip import UnpackLimits, unpack
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.toolkit.artifact import Artifact, ArtifactClient
 
-__all__ = ["ENTRY", "GatheredPieces", "GithubArtifactStore"]
+__all__ = ["ENTRY", "GithubArtifactStore"]
 
 _T = TypeVar("_T")
 
@@ -187,26 +188,6 @@ class GithubArtifactStore:
 
     def _bounded(self, what: str, seconds: float, call: Callable[[], _T]) -> _T:
         return bounded(self.name, what, seconds, call)
-
-
-class GatheredPieces:
-    """An entry that is being handed over, kept here until all of it is there.
-
-    :param send: sends the pieces in their final order.
-    """
-
-    def __init__(self, send: Callable[[Sequence[bytes | FilePart]], None]) -> None:
-        self._send = send
-        self._pieces: list[bytes | FilePart] = []
-
-    def put(self, body: bytes | FilePart) -> int:
-        """Hand a piece over; its number. A file must stay as it is until :meth:`finish` has returned."""
-        self._pieces.append(body)
-        return len(self._pieces) - 1
-
-    def finish(self, parts: Iterable[int]) -> None:
-        """Make the entry of ``parts``, in this order, and visible."""
-        self._send([self._pieces[part] for part in parts])
 
 
 def _all_of(pieces: Iterable[bytes | FilePart]) -> Iterator[bytes]:

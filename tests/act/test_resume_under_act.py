@@ -104,7 +104,9 @@ def warnings(run: ActRun) -> int:
 
 def outputs(run: ActRun) -> dict[str, Any]:
     found = run.outputs["job"]
-    return {name: value if name == "result" else json.loads(value) for name, value in found.items()}
+    return {
+        name: value if name in ("result", "state", "artifact") else json.loads(value) for name, value in found.items()
+    }
 
 
 @pytest.mark.parametrize("hide_runtime", [False, True], ids=["as-act-does", "as-github-does"])

@@ -58,6 +58,6 @@ def test_a_second_machine_restores_from_the_artifacts_of_act(act: Act, tmp_path:
     third = act.run(workflow, **options)  # the same run and attempt for act: its keys must be newer all the same
     assert json.loads(third.outputs["job"]["ran"]) == [], third.log
     assert (keep / "make").read_text() == (keep / "zip").read_text() == "ran\n"
-    zips = list(act.artifacts.rglob("*.zip"))
+    zips = [path for path in act.artifacts.rglob("*.zip") if not path.name.startswith("checkpoint-run-logs-")]
     assert bool(zips) != both
     assert "::warning" not in third.log

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.runner.memory_store import MemoryStore
+    from checkpoint_action.store.base import Store
 
 __all__ = ["KEYS", "Machine", "keep_each", "writing"]
 
@@ -34,7 +34,7 @@ class Machine:
     def __init__(
         self,
         folder: Path,
-        store: MemoryStore,
+        store: Store,
         *,
         keys: KeyScheme = KEYS,
         **options: Any,

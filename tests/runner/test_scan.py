@@ -12,7 +12,7 @@ import pytest
 from checkpoint_action.model import Entry, Layer
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.hashing import ContentDigests, text_digest
-from checkpoint_action.runner.scan import Scan, Workspace, difference, entry_of, walk
+from checkpoint_action.runner.scan import Scan, Workspace, difference, walk
 from tests.runner.jobs import as_nobody
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_files_folders_and_links_are_told_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "l").symlink_to("nowhere")
     (tmp_path / "to-folder").symlink_to("d")
     found = scan(tmp_path)
-    assert list(found) == ["d", "l", "to-folder", "d/f"]
+    assert set(found) == {"d", "l", "to-folder", "d/f"}
     assert found["d/f"] == Entry("d/f", "file", 0o4751, 1_700_000_000_123_456_789, 4, text_digest("text"))
     assert (found["d"].type, found["d"].mode) == ("dir", 0o750)
     assert (found["l"].type, found["l"].target) == ("link", "nowhere")
@@ -54,12 +54,6 @@ def test_sockets_and_pipes_are_left_out(tmp_path: Path) -> None:
         assert scan(tmp_path) == {}
 
 
-def test_a_path_that_is_not_there_has_no_entry(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("")
-    assert entry_of(str(tmp_path / "x"), "x", ContentDigests()) is None
-    assert entry_of(str(tmp_path / "f" / "x"), "f/x", ContentDigests()) is None
-
-
 def test_folders_come_before_what_they_hold(tmp_path: Path) -> None:
     for folder in ("b/c/d", "a/x", "b/a"):
         (tmp_path / folder).mkdir(parents=True)
@@ -76,7 +70,7 @@ def test_excluded_folders_are_not_entered_and_taken_back_files_stay(tmp_path: Pa
     (tmp_path / "cache" / "deep" / "keep.o").write_text("")
     (tmp_path / "a.o").write_text("")
     (tmp_path / "keep.o").write_text("")
-    assert list(scan(tmp_path, "cache/", "*.o", "!keep.o")) == ["keep.o"]
+    assert set(scan(tmp_path, "cache/", "*.o", "!keep.o")) == {"keep.o"}
 
 
 def test_our_own_files_are_left_out_at_any_depth(tmp_path: Path) -> None:
@@ -94,7 +88,7 @@ def test_repositories_of_the_checkout_are_left_out_and_later_ones_kept(tmp_path:
     workspace = Workspace.at(tmp_path, Excludes(()))
     (tmp_path / "new" / ".git").mkdir(parents=True)
     (tmp_path / "new" / ".git" / "HEAD").write_text("")
-    assert list(workspace.scan(ContentDigests())) == ["new", "sub", "new/.git", "new/.git/HEAD"]
+    assert set(workspace.scan(ContentDigests())) == {"new", "sub", "new/.git", "new/.git/HEAD"}
 
 
 def test_a_repository_made_at_the_top_by_a_step_is_left_out(tmp_path: Path) -> None:
@@ -160,7 +154,6 @@ def test_what_is_still_so_is_taken_from_the_scan_before_and_all_else_is_seen(tmp
     (tmp_path / "new").write_text("new")
     after = space.scan(digests, before)
     assert after == space.scan(ContentDigests())
-    assert list(after) == list(space.scan(ContentDigests()))
     assert after["a"] is before["a"]
     layer = difference(before, after)
     changed = ["d", "d/edited", "d/mode", "d/swapped", "d/touched", "new", "typed"]
@@ -175,6 +168,84 @@ def test_a_file_that_may_have_changed_unseen_is_read_again_though_it_was_in_the_
     (tmp_path / "f").write_text("two")
     os.utime(tmp_path / "f", ns=(before["f"].mtime_ns,) * 2)
     assert space.scan(digests, before)["f"].sha256 == text_digest("two")
+
+
+def test_a_scan_after_a_scan_after_a_scan_takes_over_what_it_can_and_misses_nothing(tmp_path: Path) -> None:
+    for folder in ("d/e", "x"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "f").write_text(folder)
+    space, digests = Workspace.at(tmp_path, Excludes(("*.tmp",))), ContentDigests(clock=Settled())
+    first = space.scan(digests)
+    (tmp_path / "x" / "f").unlink()
+    (tmp_path / "x" / "more.tmp").write_text("left out")
+    (tmp_path / "x" / ".checkpoint-run-demo.json").write_text("left out")
+    second = space.scan(digests, first)
+    (tmp_path / "x" / "f").write_text("again")
+    (tmp_path / "d" / "e" / "new").write_text("new")
+    third = space.scan(digests, second)
+    assert "x/f" not in second
+    assert third == space.scan(ContentDigests())
+    assert set(third) == {"d", "d/e", "d/e/f", "d/e/new", "x", "x/f"}
+    assert third["d"] is first["d"]
+    assert third["d/e/f"] is first["d/e/f"]
+
+
+def test_what_is_there_is_seen_whatever_was_done_to_the_scan_before(tmp_path: Path) -> None:
+    for name in ("told-otherwise", "told-away", "same"):
+        (tmp_path / name).write_text(name)
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests(clock=Settled())
+    before = space.scan(digests)
+    before["told-otherwise"] = Entry("told-otherwise", "file", 0, 0, sha256="x")
+    del before["told-away"]
+    layer = difference(before, space.scan(digests, before))
+    assert [entry.path for entry in layer.entries] == ["told-away", "told-otherwise"]
+    assert layer.entries[1].sha256 == text_digest("told-otherwise")
+
+
+def test_what_other_digests_have_seen_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one")
+    space = Workspace.at(tmp_path, Excludes(()))
+    before = space.scan(ContentDigests(clock=Settled()))
+    digests = ContentDigests(clock=Settled())
+    after = space.scan(digests, before)
+    assert after == before
+    assert after["f"] is not before["f"]
+    assert set(digests.seen) == {str(tmp_path / "f")}
+
+
+def test_what_is_taken_over_stays_in_what_the_digests_have_seen(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "f").write_text("one")
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests(clock=Settled())
+    before = space.scan(digests)
+    seen = dict(digests.seen)
+    assert seen
+    space.scan(digests, before)
+    assert digests.seen == seen
+
+
+def test_a_link_is_looked_at_each_time(tmp_path: Path) -> None:
+    (tmp_path / "l").symlink_to("one")
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests(clock=Settled())
+    before = space.scan(digests)
+    info = os.lstat(tmp_path / "l")
+    (tmp_path / "l").unlink()
+    (tmp_path / "l").symlink_to("two")
+    os.utime(tmp_path / "l", ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
+    assert space.scan(digests, before)["l"].target == "two"
+
+
+def test_a_known_file_that_we_may_not_look_at_any_more_does_not_count_as_deleted(public: Path) -> None:
+    (public / "listed").mkdir()
+    (public / "listed" / "f").write_text("")
+    with as_nobody(public):
+        space, digests = Workspace.at(public, Excludes(())), ContentDigests(clock=Settled())
+        before = space.scan(digests)
+        (public / "listed").chmod(0o600)
+        after = space.scan(digests, before)
+    assert "listed/f" in before
+    assert "listed/f" not in after
+    assert difference(before, after).deleted == ()
 
 
 def test_nothing_changed_is_an_empty_layer(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ from tests.peers.npm import npm_packages
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ACCOUNT", "Azurite", "azurite"]
+__all__ = ["ACCOUNT", "CONTAINER", "Azurite", "azurite"]
 
 ACCOUNT = "testaccount1"
-_CONTAINER = "cache"
+CONTAINER = "cache"
 _VERSION = "2021-12-02"
 _STARTS_WITHIN = 60.0
 
@@ -43,6 +43,16 @@ class Azurite:
         self._key = key
         self._create_container()
 
+    @property
+    def env(self) -> dict[str, str]:
+        """Variables by which a client finds the account."""
+        return {
+            "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+            "AZURE_STORAGE_ACCOUNT_KEY": base64.b64encode(self._key).decode(),
+            "AZURE_STORAGE_ENDPOINT": f"{self.origin}/{ACCOUNT}",
+            "AZURE_ALLOW_HTTP": "true",
+        }
+
     def sign(self, blob: str, permissions: str, seconds: float = 3600) -> str:
         """A URL for a blob.
 
@@ -50,16 +60,16 @@ class Azurite:
         :param seconds: from now until it expires; whole ones count.
         """
         expiry = (datetime.now(timezone.utc) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        resource = f"/blob/{ACCOUNT}/{_CONTAINER}/{blob}"
+        resource = f"/blob/{ACCOUNT}/{CONTAINER}/{blob}"
         fields = [permissions, "", expiry, resource, "", "", "", _VERSION, "b", *[""] * 7]
         query = {"sv": _VERSION, "se": expiry, "sr": "b", "sp": permissions, "sig": self._signature(fields)}
-        return f"{self.origin}/{ACCOUNT}/{_CONTAINER}/{blob}?{urlencode(query)}"
+        return f"{self.origin}/{ACCOUNT}/{CONTAINER}/{blob}?{urlencode(query)}"
 
     def _create_container(self) -> None:
         expiry = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         fields = [ACCOUNT, "cw", "b", "c", "", expiry, "", "", _VERSION, "", ""]
         query = {"sv": _VERSION, "ss": "b", "srt": "c", "sp": "cw", "se": expiry, "sig": self._signature(fields)}
-        url = f"{self.origin}/{ACCOUNT}/{_CONTAINER}?restype=container&{urlencode(query)}"
+        url = f"{self.origin}/{ACCOUNT}/{CONTAINER}?restype=container&{urlencode(query)}"
         answer = urllib3.request("PUT", url, headers={"x-ms-version": _VERSION})
         assert answer.status == 201, answer.data
 

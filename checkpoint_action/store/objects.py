@@ -1,0 +1,315 @@
+"""Archives in the buckets of an object store: S3 and what speaks as it does, Google Cloud Storage, Azure."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
+from checkpoint_action.store.atomic import replacing
+from checkpoint_action.store.base import FilePart, Found
+from checkpoint_action.store.bounded import bounded
+from checkpoint_action.store.buckets import reason
+from checkpoint_action.store.gathered import GatheredPieces
+from checkpoint_action.store.layout import Listed, folder_of, key_at, newest, place
+from checkpoint_action.store.workers import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore as Bucket
+
+__all__ = ["ONE_BODY", "PART", "ObjectStore"]
+
+_T = TypeVar("_T")
+
+_CALL_SECONDS = 60.0
+_TRANSFER_SECONDS = 3600.0
+_STALE = 24 * 3600.0
+"""Seconds after which a reservation is of a writer that died: none has as long for an upload."""
+
+PART = 8 << 20
+"""Bytes of a request where an archive goes or comes in several."""
+
+ONE_BODY = 2 * PART
+"""Bytes up to which an archive goes in one request."""
+
+_MOST_PARTS = 9_000  # S3 takes 10 000
+_SIDE_BY_SIDE = 4
+_DOWNLOAD, _LOOK = _OF_AN_ENTRY = ("download", "look at an entry")
+
+
+class ObjectStore:
+    """A bucket, or what lies under a prefix in one, as a :class:`~checkpoint_action.store.base.Store`.
+
+    An entry is one object. A small one is put where nothing is yet, which the service decides. A large one goes in
+    parts, and no service can do both; so an empty object is put first where nothing is yet, to reserve the key, and
+    only who put it replaces it, at once, by the complete entry. An empty object is no entry.
+
+    :param bucket: from :func:`~checkpoint_action.store.buckets.open_bucket`.
+    :param url: how the user calls it, for messages.
+    :param order: what a key tells of its age, the greater the newer, or ``None``; then the service's time counts.
+    :param call_seconds: time for a look-up, retries included.
+    :param transfer_seconds: time for an archive to go or come.
+    """
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        url: str,
+        *,
+        order: Callable[[str], tuple[object, ...] | None] = lambda _key: None,
+        call_seconds: float = _CALL_SECONDS,
+        transfer_seconds: float = _TRANSFER_SECONDS,
+    ) -> None:
+        self._bucket = bucket
+        self._url = url
+        self._order = order
+        self._call_seconds = call_seconds
+        self._transfer_seconds = transfer_seconds
+
+    @property
+    def name(self) -> str:
+        """What people call it, for messages."""
+        return self._url
+
+    @property
+    def reach(self) -> str:
+        """Whose entries are read: those of all who use the bucket."""
+        return f"only entries under {self._url} are looked through"
+
+    def find(self, prefix: str) -> Found | None:
+        """The newest entry whose key starts with ``prefix``, or ``None``."""
+        rows = self.entries(prefix)
+        found = newest(rows, lambda row: row.key, self._order, lambda row: row.modified)
+        return Found(found.key) if found is not None else None
+
+    def save(self, key: str, source: Path) -> None:
+        """Keep the content of the file ``source`` under ``key``, all or nothing.
+
+        :raises StoreTakenError: another key will do.
+        """
+
+        def send() -> None:
+            self._send(key, [FilePart(source, 0, source.stat().st_size)])
+
+        self._bounded("save", self._transfer_seconds, send)
+
+    @contextmanager
+    def begin(self, key: str) -> Iterator[GatheredPieces]:
+        """Keep under ``key`` what is handed over piece by piece; all of it is sent at the end, in its final order.
+
+        :raises StoreTakenError: another key will do.
+        """
+        yield GatheredPieces(
+            lambda pieces: self._bounded("save", self._transfer_seconds, lambda: self._send(key, pieces))
+        )
+
+    def fetch(self, found: Found, target: Path) -> None:
+        """Write the entry's content to the file ``target``, complete or not at all.
+
+        :raises StoreMissingError: the entry is gone.
+        """
+
+        def download() -> None:
+            with replacing(target) as file:
+                self._copy(found.key, file)
+
+        self._bounded(_DOWNLOAD, self._transfer_seconds, download)
+
+    def read(self, found: Found, start: int, length: int) -> bytes:
+        """Read ``length`` bytes of the entry's content, from byte ``start`` on; fewer where it ends before.
+
+        :raises StoreMissingError: the entry is gone.
+        """
+
+        def look() -> bytes:
+            if length <= 0:
+                return b""
+            try:
+                return self._range(found.key, start, length)
+            except FileNotFoundError:
+                raise
+            except Exception as error:
+                if _ignores_ranges(error):
+                    return self._passed_over(found.key, start, length)
+                if start < self._size(found.key):
+                    raise
+                return b""
+
+        return self._bounded(_LOOK, self._call_seconds, look)
+
+    def entries(self, prefix: str = "") -> list[Listed]:
+        """The entries whose keys start with ``prefix``, in no order.
+
+        :raises StoreError: the service does not list them.
+        """
+        prefix = prefix.lower()
+        rows = self._bounded("list", self._call_seconds, lambda: list(self._listed(folder_of(prefix))))
+        return [row for row in rows if row.size and row.key.startswith(prefix)]
+
+    def delete(self, key: str) -> None:
+        """Delete an entry; one that is gone is no fault."""
+        import obstore  # noqa: PLC0415  # an extra
+
+        def remove() -> None:
+            with suppress(FileNotFoundError):
+                obstore.delete(self._bucket, _path(key))
+
+        self._bounded("delete", self._call_seconds, remove)
+
+    def _listed(self, folder: str | None) -> Iterator[Listed]:
+        """Also what is only reserved, which has no bytes."""
+        import obstore  # noqa: PLC0415
+
+        rows: Iterable[Sequence[ObjectMeta]] = obstore.list(self._bucket, prefix=folder or None, chunk_size=1000)
+        for chunk in rows:
+            for row in chunk:
+                inside, _, name = row["path"].rpartition("/")
+                key = key_at(inside, name)
+                if key is not None:
+                    yield Listed(key, row["size"], row["last_modified"].timestamp())
+
+    def _send(self, key: str, pieces: Sequence[bytes | FilePart]) -> None:
+        import obstore  # noqa: PLC0415
+
+        path = _path(key)
+        size = sum(piece.length if isinstance(piece, FilePart) else len(piece) for piece in pieces)
+        if not size:
+            raise StoreError(f"{self.name}: {key}: an entry cannot be empty")
+        if size <= ONE_BODY:
+            self._create(path, b"".join(_all_of(pieces)))
+            return
+        self._create(path, b"")
+        try:
+            part = max(PART, size // _MOST_PARTS)
+            obstore.put(self._bucket, path, _all_of(pieces), chunk_size=part, max_concurrency=_SIDE_BY_SIDE)
+        except BaseException:
+            with suppress(Exception):  # it is told of what came first
+                obstore.delete(self._bucket, path)
+            raise
+        with suppress(Exception):  # the entry is there
+            self._remove_stale(key)
+
+    def _create(self, path: str, body: bytes) -> None:
+        import obstore  # noqa: PLC0415
+
+        obstore.put(self._bucket, path, body, mode="create", use_multipart=False)
+
+    def _remove_stale(self, key: str) -> None:
+        """Remove what writers that died have reserved, beside an entry that has just come."""
+        import obstore  # noqa: PLC0415
+
+        rows = list(self._listed(place(key)[0]))
+        now = max(row.modified for row in rows)  # by the service's clock
+        stale = [_path(row.key) for row in rows if not row.size and row.modified < now - _STALE]
+        if stale:
+            obstore.delete(self._bucket, stale)
+
+    def _size(self, key: str) -> int:
+        import obstore  # noqa: PLC0415
+
+        size = obstore.head(self._bucket, _path(key))["size"]
+        if not size:
+            raise FileNotFoundError(f"{key} is only reserved")
+        return size
+
+    def _copy(self, key: str, file: BinaryIO) -> None:
+        import obstore  # noqa: PLC0415
+
+        size = self._size(key)
+        if size > PART:
+            try:
+                self._copy_in_parts(key, size, file)
+                return
+            except Exception as error:
+                if not _ignores_ranges(error):
+                    raise
+                file.seek(0)
+                file.truncate()
+        file.writelines(obstore.get(self._bucket, _path(key)).stream(min_chunk_size=1 << 20))
+
+    def _copy_in_parts(self, key: str, size: int, file: BinaryIO) -> None:
+        starts = deque(range(0, size, PART))
+        ahead: deque[Future[bytes]] = deque()
+        with Workers(_SIDE_BY_SIDE) as workers:
+            while starts or ahead:
+                while starts and len(ahead) < _SIDE_BY_SIDE:
+                    start = starts.popleft()
+                    ahead.append(workers.start(self._range, key, start, min(PART, size - start)))
+                file.write(ahead.popleft().result())
+
+    def _passed_over(self, key: str, start: int, length: int) -> bytes:
+        """A part of an object, by reading what is before it too."""
+        import obstore  # noqa: PLC0415
+
+        wanted = bytearray()
+        for data in obstore.get(self._bucket, _path(key)).stream(min_chunk_size=64 << 10):
+            part = bytes(data)
+            wanted += part[start : start + length - len(wanted)]
+            start = max(0, start - len(part))
+            if len(wanted) >= length:
+                break
+        return bytes(wanted)
+
+    def _range(self, key: str, start: int, length: int) -> bytes:
+        import obstore  # noqa: PLC0415
+
+        return bytes(obstore.get_range(self._bucket, _path(key), start=start, length=length))
+
+    def _bounded(self, what: str, seconds: float, call: Callable[[], _T]) -> _T:
+        from obstore import exceptions as told  # noqa: PLC0415
+
+        def work() -> _T:
+            try:
+                return call()
+            except StoreError:
+                raise
+            except BaseException as error:  # a panic of the library is no Exception; nobody interrupts this thread
+                said = f"{self.name}: {what}: {reason(error)}"
+                if what in _OF_AN_ENTRY and isinstance(error, FileNotFoundError) and error.errno is None:
+                    raise StoreMissingError(said) from error  # with a number it is of this machine's files
+                if isinstance(error, (told.AlreadyExistsError, told.PreconditionError)):
+                    raise StoreTakenError(said) from error
+                denied = (told.PermissionDeniedError, told.UnauthenticatedError)
+                if isinstance(error, denied) or _is_refused(error):
+                    raise StoreDeniedError(said) from error
+                raise StoreError(said) from error
+
+        return bounded(self.name, what, seconds, work)
+
+
+def _path(key: str) -> str:
+    return "/".join(part for part in place(key) if part)
+
+
+def _ignores_ranges(error: Exception) -> bool:
+    """Whether a server answers with all of an object, as rclone's does; the library has no error of its own for it."""
+    return "non-partial" in str(error)
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether a server refuses what the library has no error of its own for: a listing."""
+    return re.search(r"status code: 40[13]\b", str(error)) is not None
+
+
+def _all_of(pieces: Iterable[bytes | FilePart]) -> Iterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            yield piece
+            continue
+        left = piece.length
+        with piece.path.open("rb") as file:
+            file.seek(piece.offset)
+            while left:
+                data = file.read(min(left, 1 << 20))
+                if not data:
+                    raise StoreError(f"{piece.path} became shorter")
+                left -= len(data)
+                yield data
