@@ -151,7 +151,6 @@ class Workspace:
         """
         found = Scan(digests)
         new = self._look(before.known if before is not None and before.digests is digests else {}, found)
-        new.sort()  # as files that lie together were mostly made, which makes them faster to read
         top = os.path.join(self.root, "")
         places = ((top + name, name) for name in new)
         with closing(looked_at(places, digests)) as entries:
@@ -168,7 +167,8 @@ class Workspace:
     def _look(self, known: Mapping[str, dict[str, _Known]], found: Scan) -> list[str]:
         """Fill ``found`` with what is as it was; the paths of all else.
 
-        Every step is followed by this, in a workspace of any size: so it is one loop that does little for each path.
+        Every step is followed by this, in a workspace of any size: so it is one loop that does little for each path. It
+        keeps the order that a folder gives: what is known then lies in memory as it is come upon.
         """
         new: list[str] = []
         folders = [(str(self.root), "")]

@@ -80,3 +80,9 @@ def test_anything_else_is_a_value_error(rows: object) -> None:
 def test_a_time_that_no_file_system_has_is_passed_over(workspace: Workspace) -> None:
     source = seen(workspace)["same"]._replace(mtime_ns=10**40)
     assert restore_times(workspace, {"same": source, "gone\0": source}) == 0
+
+
+def test_the_files_are_in_the_order_of_their_paths_whatever_order_they_were_found_in(workspace: Workspace) -> None:
+    found = workspace.scan(ContentDigests())
+    turned = dict(sorted(found.items(), reverse=True))
+    assert list(sources_of(turned)) == list(sources_of(found)) == ["edited", "gone", "same"]
