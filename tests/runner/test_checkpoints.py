@@ -224,7 +224,7 @@ def test_a_later_change_of_the_workspace_is_not_in_an_earlier_layer(one: Machine
 
 
 def test_what_was_there_after_a_failed_step_is_not_another_steps_doing(one: Machine) -> None:
-    one.checkpoints.look('a', one.digests)
+    one.checkpoints.look("a", one.digests)
     (one.root / "litter").write_text("of a step that failed")
     one.checkpoints.forget_look()
     done = one.run(one.step("next"), writing("mine", ""))
