@@ -19,6 +19,7 @@ from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.report.action_reports import ActionReports
 from checkpoint_action.report.hiding import Hiding
+from checkpoint_action.report.log_bundle import likely_secrets
 from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.report.words import duration
 from checkpoint_action.runner.checkpoints import Checkpoints
@@ -139,7 +140,15 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     stop = StopRequest()
     guardian = Guardian()
     output = StepOutput(1, shared=True, stop=stop)
-    reports = ActionReports(output, use.secrets, block_commands=inputs.block_commands, at_once=inputs.jobs > 1)
+    likely = {*likely_secrets(steps_env)}
+    for step in job.steps:
+        likely |= {*likely_secrets(step.env), *likely_secrets(step.inherited_env)}
+    reports = ActionReports(
+        output,
+        [*use.secrets, *likely],
+        block_commands=inputs.block_commands,
+        at_once=inputs.jobs > 1,
+    )
     listen = Hiding(reports.tell, use.secrets)
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import CheckpointError, UsageError
+from checkpoint_action.jobfile.values import name_from
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +32,10 @@ def init(options: argparse.Namespace, around: Surroundings) -> int:
     if not options.overwrite and any(path.exists() or path.is_symlink() for path in there):
         raise UsageError(f"init: {there[0]} is there already; give --overwrite, or another name with -f FILE")
     found = find(options.ids[0] if options.ids else None, options.job)
-    text = draft_text(found.draft)
+    draft = found.draft
+    if target.name not in _FILES and not options.job:  # else two job files in one folder would share one state
+        draft = replace(draft, job=name_from(target.stem, draft.job))
+    text = draft_text(draft)
     here = Path.cwd()
     job = load_job(text, str(target), JobDefaults(name="job", root=here, base=here))
     _write(target, text, overwrite=options.overwrite)

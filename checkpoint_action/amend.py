@@ -98,7 +98,7 @@ def accept(options: argparse.Namespace, around: Surroundings) -> int:
     for step, taken in accepted.items():
         done = "is done as it is" if taken is None else "is taken as done, without running it"
         if taken is not None and not taken.tries:
-            done += "; it hands nothing on, as it has never run"
+            done += "; it hands nothing on, as no finished run of it is on record"
         around.answer(f"checkpoint-run: job {job.name}: '{step}' {done}")
     return 0
 

@@ -224,15 +224,15 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_limit_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits and failures")
-    limits.add_argument("--timeout", metavar="SECONDS", type=_limit, help="time each try of a step may take")
+    limits.add_argument("--timeout", metavar="DURATION", type=_limit, help="time each try of a step may take")
     limits.add_argument(
         "--step-timeout", metavar="ID:SECONDS", action="append", default=[], help="the same for one step"
     )
     limits.add_argument("--retry", metavar="N", type=_count(0), help="extra tries of a step that fails or times out")
     limits.add_argument(
-        "--backoff", metavar="SECONDS", type=_duration, help="wait before the first extra try (1), doubled for each"
+        "--backoff", metavar="DURATION", type=_duration, help="wait before the first extra try (1), doubled for each"
     )
-    limits.add_argument("--backoff-max", metavar="SECONDS", type=_duration, help="longest such wait (1h)")
+    limits.add_argument("--backoff-max", metavar="DURATION", type=_duration, help="longest such wait (1h)")
     limits.add_argument("--jitter", action="store_true", help="draw each wait between nothing and its full length")
     limits.add_argument(
         "--retry-on", metavar="LIST", help="what is tried again: error, timeout, exit codes (error,timeout)"
@@ -240,7 +240,7 @@ def _add_limit_options(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--wait-online", metavar="HOST:PORT", type=_endpoint, help="before another try, wait until this answers"
     )
-    limits.add_argument("--idle-timeout", metavar="SECONDS", type=_limit, help="time a step may go without output")
+    limits.add_argument("--idle-timeout", metavar="DURATION", type=_limit, help="time a step may go without output")
     limits.add_argument(
         "--budget", metavar="DURATION", type=_limit, help="stop before this much time has passed; exit code 75"
     )

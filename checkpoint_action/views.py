@@ -73,7 +73,10 @@ def _planned(options: argparse.Namespace, around: Surroundings) -> tuple[Job, Pl
         from checkpoint_action.runner.hashing import ContentDigests  # noqa: PLC0415
 
         digests = ContentDigests(known=read_index(paths.index))
-    planned = plan_job(job, loaded.records, around.env, selection=selection, digests=digests)
+    records = loaded.records
+    if going_on:  # what runs has not died in the middle, and nothing waits for a person
+        records = {step: _as_stopped(record) for step, record in records.items()}
+    planned = plan_job(job, records, around.env, selection=selection, digests=digests)
     if going_on:
         planned = _beside_a_run(planned, loaded.records)
     if not around.out.isatty():
@@ -81,6 +84,10 @@ def _planned(options: argparse.Namespace, around: Surroundings) -> tuple[Job, Pl
         decisions = (replace(one, detail=hide(one.detail, values)) for one in planned.decisions)
         planned = replace(planned, decisions=tuple(decisions))
     return job, planned
+
+
+def _as_stopped(record: Record) -> Record:
+    return replace(record, status=Status.INTERRUPTED) if record.status is Status.RUNNING else record
 
 
 def _beside_a_run(planned: Plan, records: Mapping[str, Record]) -> Plan:

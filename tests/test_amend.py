@@ -282,7 +282,7 @@ def test_an_accepted_step_without_outputs_counts_as_it_did_for_what_needs_it(cha
 def test_accepting_a_step_that_never_ran_says_that_it_hands_nothing_on(chain: Console) -> None:
     assert chain.run("reset", "a").returncode == 0
     assert (
-        "'a' is taken as done, without running it; it hands nothing on, as it has never run"
+        "'a' is taken as done, without running it; it hands nothing on, as no finished run of it is on record"
         in chain.run("accept", "a").stdout
     )
 

@@ -114,3 +114,12 @@ def test_real_scripts_of_this_repository(console: Console) -> None:
         made = console.run("init", str(REPOSITORY / name), "-f", "x.yml", "--overwrite")
         assert made.returncode == 0, made.stderr
         assert console.run("plan", "-f", "x.yml").returncode == 0
+
+
+def test_two_job_files_of_one_folder_are_two_jobs(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("echo one\necho two\n")
+    console = Console(tmp_path)
+    for name in ("first.yml", "second.yml"):
+        assert console.run("init", "build.sh", "-f", name).returncode == 0
+    assert console.run("-f", "first.yml").returncode == 0
+    assert "never-ran" in console.run("plan", "-f", "second.yml").stdout

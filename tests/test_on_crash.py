@@ -273,3 +273,21 @@ def test_a_run_that_goes_on_is_not_disturbed(console: Console) -> None:
         assert console.run("--force", "publish").returncode == 4
     finally:
         kill(running, everything=True)
+
+
+def test_a_plan_beside_the_run_holds_nothing_back(tmp_path: Path) -> None:
+    console = Console(tmp_path)
+    (tmp_path / "checkpoint.yml").write_text(
+        "job: j\nsteps:\n- {id: publish, on-crash: stop, run: 'touch on; while ! test -e go; do sleep 0.05; done'}\n"
+        "- {id: after, run: 'true'}\n"
+    )
+    running = console.start()
+    end = time.monotonic() + 60
+    while not (tmp_path / "on").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    shown = console.run("plan").stdout
+    (tmp_path / "go").touch()
+    running.communicate(timeout=60)
+    assert "publish  run      interrupted-before: it is running right now" in shown
+    assert "after    run" in shown

@@ -165,10 +165,15 @@ class ActionsLog:
         self._errors.rest()
         self._warnings.rest()
         _line(f"job {event.job}: {totals(event)}")
-        if event.failed or event.stopped:
+        if event.incomplete:
+            left = [*event.stopped, *(step for step in event.pending if step not in event.stopped)]
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            core.warning(
+                f"the budget is used up: this is green and not finished (left: {', '.join(left[:_NAMED])}{more}); "
+                "what is done is kept, and the next run of the job goes on from here"
+            )
+        elif event.failed or event.stopped:
             _line('what is done is kept: "Re-run failed jobs" goes on from here')
-        elif event.incomplete:
-            core.notice("the budget is used up; what is done is kept, and the next run goes on from here")
 
     def _show_tail(self, step: str) -> None:
         """The last lines again, where nobody has to unfold anything; no command in them counts twice."""

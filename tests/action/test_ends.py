@@ -104,6 +104,9 @@ def test_a_used_up_budget_is_no_failure_and_the_next_job_goes_on(workflow: Workf
     assert (first.code, first.outputs["result"], first.outputs["incomplete"]) == (0, "incomplete", True)
     assert first.outputs["ran"] == ["first", "long"]
     assert "stopped before the end on purpose, to be run again" in first.summary
+    assert len(first.warnings) == 1
+    assert "this is green and not finished (left: long, last)" in first.warnings[0]
+    assert "Re-run failed jobs" not in first.log
     second = workflow.run(steps, budget="1h")
     assert (second.code, second.outputs["result"], second.outputs["incomplete"]) == (0, "success", False)
     assert second.outputs["ran"] == ["long", "last"]

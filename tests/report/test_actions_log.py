@@ -188,4 +188,4 @@ def test_the_last_lines_of_a_failed_step_are_shown_again_outside_its_group(capfd
 
 def test_a_run_out_of_budget_says_that_it_goes_on(told: Callable[..., list[str]]) -> None:
     over = events.RunEnded("j", 75, (), (), (), (), ("a",), None, 1.0, 0.0, incomplete=True)
-    assert told(over)[-1].startswith("::notice::the budget is used up")
+    assert told(over)[-1].startswith("::warning::the budget is used up: this is green and not finished (left: ")
