@@ -6,12 +6,13 @@ import tempfile
 import traceback
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
-from checkpoint_action.action_end import Closing
+from checkpoint_action.action_end import Closing, unless_stopped
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
 from checkpoint_action.errors import CheckpointError, UsageError
 from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
@@ -153,15 +154,19 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
             keys = _keys(inputs, use.slug)
-            store = choose_store(
-                inputs,
-                use.env,
-                use.runtime,
-                order=keys.origin,
-                warn=lambda text: listen(Warned(text)),
-                tell=core.info,
-                mask=core.set_secret,
-            )
+            store = None
+            if fault := _no_reach(inputs, use.env):
+                listen(Warned(fault))
+            else:
+                store = choose_store(
+                    inputs,
+                    use.env,
+                    use.runtime,
+                    order=keys.origin,
+                    warn=lambda text: listen(Warned(text)),
+                    tell=core.info,
+                    mask=reports.log.mask,
+                )
             checkpoints = _checkpoints(store, inputs, keys, folder, listen, stop=stop)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             reports.log.done_here = frozenset(
@@ -206,14 +211,16 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
                 look=not hurried,
             )
             _hand_on(use.env, handed, listen)
-            artifact = ""
+            values = {step: journal.records[step].values for step in handed}
+            _set_outputs(use.env, ended, values, state=str(paths.snapshot))
             if not hurried:
                 name = f"checkpoint-run-logs-{use.slug}-{inputs.attempt}"
-                artifact = closing.upload_logs(journal.records, ended.ran, reports.tail.masked, name)
+                logs = partial(closing.upload_logs, journal.records, ended.ran, reports.tail.masked, name)
+                if artifact := unless_stopped(logs, stop):
+                    with suppress(ToolkitError):
+                        core.set_output("artifact", artifact, env=use.env)
                 if inputs.cleanup and ended.exit_code == 0:
-                    closing.clean_up(keys.prefix)
-            values = {step: journal.records[step].values for step in handed}
-            _set_outputs(use.env, ended, values, state=str(paths.snapshot), artifact=artifact)
+                    unless_stopped(partial(closing.clean_up, keys.prefix), stop)
             return 0 if ended.incomplete else ended.exit_code
     finally:
         guardian.stop()
@@ -276,6 +283,14 @@ def _digests(
     return kept_digests(paths.index, lambda: stop.signum is not None, lost=lambda text: listen(Warned(text)))
 
 
+def _no_reach(inputs: ActionInputs, env: Mapping[str, str]) -> str:
+    """Why nothing can be kept: what the scope is bound to is not known, and all runs would share it."""
+    name = {"run": "GITHUB_RUN_ID", "commit": "GITHUB_SHA"}.get(inputs.scope, "")
+    if inputs.store == "none" or not name or env.get(name):
+        return ""
+    return f"{name} is not set, so 'scope: {inputs.scope}' cannot be told apart: steps are not kept for a re-run"
+
+
 def _keys(inputs: ActionInputs, slug: str) -> KeyScheme:
     reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
     return KeyScheme(reach, slug, inputs.run_id, inputs.attempt)
@@ -332,7 +347,6 @@ def _set_outputs(
     kept: Mapping[str, Values] = MappingProxyType({}),
     *,
     state: str = "",
-    artifact: str = "",
 ) -> None:
     incomplete = ended is not None and ended.incomplete
     complete = ended is not None and ended.exit_code == 0
@@ -345,4 +359,4 @@ def _set_outputs(
         outputs = {step: dict(values.outputs) for step, values in kept.items() if values.outputs}
         core.set_output("outputs", outputs, env=env)
         core.set_output("state", state, env=env)
-        core.set_output("artifact", artifact, env=env)
+        core.set_output("artifact", "", env=env)

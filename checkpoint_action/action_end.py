@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint_action import __version__
 from checkpoint_action.report.log_bundle import StepLog, bundle_logs, likely_secrets
@@ -20,15 +21,16 @@ from checkpoint_action.toolkit.rest import DEFAULT_API_URL, RestClient
 from checkpoint_action.toolkit.rest_caches import cache_usage, delete_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from checkpoint_action.action_inputs import ActionInputs
     from checkpoint_action.model import Job, Record, Values
     from checkpoint_action.report.summary import Told
     from checkpoint_action.runner.events import Listener
+    from checkpoint_action.runner.stop import StopRequest
 
-__all__ = ["Closing"]
+__all__ = ["Closing", "unless_stopped"]
 
 _ROOM_FOR_OURS = 64 << 10  # bytes of the summary that we take whatever the steps wrote into theirs
 _BETWEEN = 1024
@@ -36,6 +38,22 @@ _LOOK_SECONDS = 5.0
 _CLEAN_SECONDS = 60.0
 _UPLOAD_SECONDS = 300.0
 _MOST_CLEANED = 1000
+_SLICE = 0.05
+
+_T = TypeVar("_T")
+
+
+def unless_stopped(call: Callable[[], _T], stop: StopRequest) -> _T | None:
+    """What a call gives; ``None`` where a stop is requested before it has, and it is left behind then.
+
+    The runner gives a cancelled job ten seconds, whatever a service takes to answer.
+    """
+    results: list[_T] = []
+    thread = threading.Thread(target=lambda: results.append(call()), name="closing", daemon=True)
+    thread.start()
+    while thread.is_alive() and stop.signum is None:
+        thread.join(_SLICE)
+    return results[0] if results else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,7 @@ _SHARED: dict[str, Schema] = {
 """Keys that a step and ``defaults`` have in common."""
 
 _JOB: dict[str, Schema] = {
-    "job": _ref(
-        "name", "Name of the job and of its state file. Default: the name of the job file's folder."
-    ),
+    "job": _ref("name", "Name of the job and of its state file. Default: the name of the job file's folder."),
     "shell": _ref("shell", _SHELL, default="bash"),
     "env": _ref("env", _ENV),
     "pass-env": _ref("variables", _PASS_ENV),

@@ -76,6 +76,16 @@ class ActionsLog:
                 core.info("")  # or the command that follows would be none
             self._tell(event)
 
+    def mask(self, value: str) -> None:
+        """Have the runner hide a value, also where it heeds no commands just now; from any thread."""
+        with self._lock, suppress(OSError):
+            if self._output is not None and not self._token and self._output.break_line():
+                core.info("")  # or the command would be none
+            stopped = self._resume()
+            core.set_secret(value)
+            if stopped:
+                self._token = core.stop_commands()
+
     @singledispatchmethod
     def _tell(self, event: events.Event) -> None:
         pass  # nothing to say of the rest

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkpoint_action.errors import BundleError, StoreError, StoreMissingError
 from checkpoint_action.model import Status
+from checkpoint_action.runner.handed_on import check_values
 from checkpoint_action.runner.signing import check_signature
 from checkpoint_action.runner.sources import Source, sources_from_json
 from checkpoint_action.store.bundle import LONGEST_HEADER, Short, parse_header
@@ -271,6 +272,7 @@ def _state_of(header: dict[str, Any], job: str) -> StoredState:
         raise ValueError("records: must be an object")  # noqa: TRY004  # bad data, not a bug
     records = {step: record_from_json(value) for step, value in rows.items()}
     for record in records.values():
+        check_values(record.values)
         check_layer(record.layer)
         if record.partial is not None:
             check_layer(record.partial.workspace)

@@ -178,6 +178,8 @@ class Checkpoints:
         side = self._folder / "side"
         try:
             check_layer(layer)
+            if root == self._workspace.root:
+                self._workspace.check_kept(layer)
             archive = self._archives.fetch(Found(where.key))
             unpack_layer(archive, where.layer, layer, side)
             apply_layer(side, root, layer, acceptable)

@@ -192,6 +192,8 @@ class Engine:
             raise
         hurried = self._stop.signum is not None or self._tally.out_of_budget
         drain = self._options.drain_on_stop if hurried else self._options.drain
+        if (left := self._seconds_left()) is not None:
+            drain = min(drain, max(left, self._options.drain_on_stop))
         self._keeping.finish(drain, self._options.drain_on_stop)
 
     def _seconds_left(self) -> float | None:

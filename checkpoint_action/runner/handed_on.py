@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.ancestry import Ancestry
 
-__all__ = ["HandedOn", "Seen"]
+__all__ = ["HandedOn", "Seen", "check_values"]
 
 _MOST_PARTS = 100
 """Values that count in a fingerprint each under its own name; where there are more, one digest stands for all, so that
@@ -78,6 +78,19 @@ class Seen:
         if len(values) > _MOST_PARTS:
             values = {"value of earlier steps": json.dumps(values, sort_keys=True)}
         return {name: text_digest(text) for name, text in values.items()}
+
+
+def check_values(values: Values) -> None:
+    """See that values from elsewhere are such as a step can hand on: else no later step could start.
+
+    :raises ValueError: they are not.
+    """
+    names = [*values.env, *values.outputs]
+    texts = [*names, *values.env.values(), *values.outputs.values(), *values.path, values.summary]
+    for text in texts:
+        text.encode("utf-8", "surrogateescape")  # raises what is a ValueError, too
+    if any("\0" in text for text in texts) or any(not name or "=" in name for name in values.env):
+        raise ValueError("a value that no step can hand on")
 
 
 def _word(name: str) -> str:

@@ -132,6 +132,18 @@ class Workspace:
         folder = os.path.realpath(os.path.join(self.root, *parts[:-1]))
         return folder == os.path.normpath(os.path.join(os.path.realpath(self.root), *parts[:-1]))
 
+    def check_kept(self, layer: Layer) -> None:
+        """See that nothing of a layer lies in a repository of the checkout, or where our own files do.
+
+        :raises ValueError: something does: no step's changes are ever kept from there.
+        """
+        for path in (*(entry.path for entry in layer.entries), *layer.deleted):
+            parts = path.split("/")
+            if any(part.startswith(OURS) for part in parts) or any(
+                "/".join(parts[:number]) in self.repositories for number in range(1, len(parts) + 1)
+            ):
+                raise ValueError(f"it would write to {path}")
+
     def keeps(self, path: str, *, folder: bool) -> bool:
         """Whether a path is looked at: it is not excluded, nor in a repository that the checkout brought."""
         parts = path.split("/")

@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -182,3 +182,45 @@ def _records(workflow: Workflow) -> dict[str, dict[str, dict[str, str]]]:
     from tests.action.archives import Held  # noqa: PLC0415
 
     return Held(workflow.service, workflow.folder / "held").records()
+
+
+def test_a_cancel_while_the_logs_go_up_waits_for_nothing_and_the_outputs_are_there(workflow: Workflow) -> None:
+    workflow.service.faults.next("CreateArtifact", Fault.slow(60), 9)
+    running = workflow.start(STEPS)
+    running.wait_until(lambda: "1 failed" in running.log, "the steps have not ended")
+    ended = running.cancel()
+    assert ended.asked == ["SIGINT"]
+    assert (ended.code, ended.outputs["result"], ended.outputs["failed"]) == (1, "failure", ["test"])
+
+
+@pytest.mark.parametrize(("scope", "name"), [("run", "run_id"), ("commit", "commit")])
+def test_what_cannot_be_told_apart_is_not_kept(workflow: Workflow, scope: str, name: str) -> None:
+    setattr(workflow, name, "")
+    ended = workflow.run("- {id: a, run: echo a > a}", scope=scope)
+    assert ended.code == 0
+    assert len(ended.warnings) == 1
+    assert "is not set" in ended.warnings[0]
+    assert workflow.run("- {id: a, run: echo a > a}", scope=scope).outputs["ran"] == ["a"]
+
+
+@pytest.mark.parametrize("place", [".git/hooks/post-checkout", ".checkpoint-run-x/y"])
+def test_nothing_is_put_where_nothing_is_kept_from(workflow: Workflow, held: Held, place: str) -> None:
+    workflow.sources = {"src/main.c": "", ".git/config": ""}
+    assert workflow.run(STEPS, store="cache").code == 1
+
+    def change(header: dict[str, Any]) -> None:
+        header["records"]["build"]["layer"]["deleted"] = [place]
+        header["records"]["build"]["layer"]["before"] = {}
+
+    held.forge(change)
+    second = workflow.run(STEPS, store="cache")
+    assert (second.outputs["restored"], second.outputs["ran"]) == ([], ["build", "test"])
+    assert f"it would write to {place}" in second.log
+
+
+def test_a_poisoned_value_is_a_checkpoint_that_is_not_usable(workflow: Workflow, held: Held) -> None:
+    assert workflow.run(STEPS, store="cache").code == 1
+    held.forge(lambda header: header["records"]["build"].update(values={"env": {"A": "x\0y"}}))
+    second = workflow.run(STEPS, store="cache")
+    assert second.code == 0
+    assert any("not usable" in warning for warning in second.warnings)

@@ -189,3 +189,18 @@ def test_the_last_lines_of_a_failed_step_are_shown_again_outside_its_group(capfd
 def test_a_run_out_of_budget_says_that_it_goes_on(told: Callable[..., list[str]]) -> None:
     over = events.RunEnded("j", 75, (), (), (), (), ("a",), None, 1.0, 0.0, incomplete=True)
     assert told(over)[-1].startswith("::warning::the budget is used up: this is green and not finished (left: ")
+
+
+def test_a_value_is_masked_where_commands_are_stopped_just_then(capfd: pytest.CaptureFixture[str]) -> None:
+    log = ActionsLog(block_commands=True)
+    log(events.RunStarted(JOB))
+    log(START)
+    log.mask("signature")
+    log(events.StepEnded(0, record(Status.DONE)))
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("::")]
+    stops = [line.removeprefix("::stop-commands::") for line in lines if line.startswith("::stop-commands::")]
+    assert len(stops) == 2
+    assert lines[1:6] == [
+        *(f"::stop-commands::{stops[0]}", f"::{stops[0]}::", "::add-mask::signature"),
+        *(f"::stop-commands::{stops[1]}", f"::{stops[1]}::"),
+    ]

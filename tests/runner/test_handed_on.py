@@ -11,7 +11,7 @@ import pytest
 
 from checkpoint_action.model import Job, Step, Values
 from checkpoint_action.runner.ancestry import Ancestry
-from checkpoint_action.runner.handed_on import HandedOn, Seen
+from checkpoint_action.runner.handed_on import HandedOn, Seen, check_values
 
 ROOT = Path.cwd()
 
@@ -126,3 +126,25 @@ def test_very_many_values_count_as_one() -> None:
     parts = Seen(many).parts(step)
     assert len(parts) == 1
     assert Seen(many | {"V7": "2"}).parts(step) != parts
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        Values(env={"A": "x\0y"}),
+        Values(env={"A\0": "x"}),
+        Values(env={"A=B": "x"}),
+        Values(env={"": "x"}),
+        Values(env={"A": "\ud800"}),
+        Values(outputs={"v": "\ud800"}),
+        Values(path=("/a\0b",)),
+        Values(summary="\ud800"),
+    ],
+)
+def test_values_from_elsewhere_that_no_step_can_hand_on_are_refused(values: Values) -> None:
+    with pytest.raises(ValueError, match=r"hand on|surrogates"):
+        check_values(values)
+
+
+def test_values_that_a_step_can_hand_on_are_let_through() -> None:
+    check_values(Values({"A": "bytes \udcff", "B": ""}, ("/a b",), {"v": "x=y\nz"}, "# done\n"))
