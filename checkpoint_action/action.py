@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import traceback
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -60,6 +61,8 @@ __all__ = ["main"]
 _FILES = ("checkpoint.yml", "checkpoint.yaml")
 _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
+_RESTORE_SECONDS = 900.0
+_LEAST_BUDGET = 1.0  # seconds; what is used up before the steps begin still ends as a used-up budget
 _BUG = 70
 _NAMED = 20  # steps in a sentence
 _BLOCKED = "NODE_OPTIONS"  # the one variable that the runner refuses to take from a step
@@ -137,16 +140,14 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
 
     :param folder: an empty one of our own, for archives.
     """
+    begin = time.monotonic()
     inputs, job, paths = use.inputs, use.job, use.paths
     stop = StopRequest()
     guardian = Guardian()
     output = StepOutput(1, shared=True, stop=stop)
-    likely = {*likely_secrets(steps_env)}
-    for step in job.steps:
-        likely |= {*likely_secrets(step.env), *likely_secrets(step.inherited_env)}
     reports = ActionReports(
         output,
-        [*use.secrets, *likely],
+        [*use.secrets, *_likely(job, steps_env)],
         block_commands=inputs.block_commands,
         at_once=inputs.jobs > 1,
     )
@@ -154,20 +155,8 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
             keys = _keys(inputs, use.slug)
-            store = None
-            if fault := _no_reach(inputs, use.env):
-                listen(Warned(fault))
-            else:
-                store = choose_store(
-                    inputs,
-                    use.env,
-                    use.runtime,
-                    order=keys.origin,
-                    warn=lambda text: listen(Warned(text)),
-                    tell=core.info,
-                    mask=reports.log.mask,
-                )
-            checkpoints = _checkpoints(store, inputs, keys, folder, listen, stop=stop)
+            store = _store(use, keys, reports, listen)
+            checkpoints = _checkpoints(store, inputs, keys, folder, listen, stop=stop, budget=job.budget)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             reports.log.done_here = frozenset(
                 step for step, record in journal.records.items() if record.status is Status.DONE
@@ -180,6 +169,8 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
             journal.open()
             adopt_orphans()
             guardian.start()
+            if job.budget is not None:  # what looking into the store took is part of it
+                job = replace(job, budget=max(_LEAST_BUDGET, job.budget - (time.monotonic() - begin)))
             engine = Engine(
                 job,
                 journal,
@@ -224,6 +215,13 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
             return 0 if ended.incomplete else ended.exit_code
     finally:
         guardian.stop()
+
+
+def _likely(job: Job, env: Mapping[str, str]) -> set[str]:
+    """Values that are secrets by their names."""
+    return {*likely_secrets(env)}.union(
+        *(likely_secrets(some) for step in job.steps for some in (step.env, step.inherited_env))
+    )
 
 
 def _tell_of_done(job: Job, records: Mapping[str, Record]) -> None:
@@ -283,6 +281,21 @@ def _digests(
     return kept_digests(paths.index, lambda: stop.signum is not None, lost=lambda text: listen(Warned(text)))
 
 
+def _store(use: _Use, keys: KeyScheme, reports: ActionReports, listen: Listener) -> Store | None:
+    if fault := _no_reach(use.inputs, use.env):
+        listen(Warned(fault))
+        return None
+    return choose_store(
+        use.inputs,
+        use.env,
+        use.runtime,
+        order=keys.origin,
+        warn=lambda text: listen(Warned(text)),
+        tell=core.info,
+        mask=reports.log.mask,
+    )
+
+
 def _no_reach(inputs: ActionInputs, env: Mapping[str, str]) -> str:
     """Why nothing can be kept: what the scope is bound to is not known, and all runs would share it."""
     name = {"run": "GITHUB_RUN_ID", "commit": "GITHUB_SHA"}.get(inputs.scope, "")
@@ -297,7 +310,14 @@ def _keys(inputs: ActionInputs, slug: str) -> KeyScheme:
 
 
 def _checkpoints(
-    store: Store | None, inputs: ActionInputs, keys: KeyScheme, folder: Path, listen: Listener, *, stop: StopRequest
+    store: Store | None,
+    inputs: ActionInputs,
+    keys: KeyScheme,
+    folder: Path,
+    listen: Listener,
+    *,
+    stop: StopRequest,
+    budget: float | None,
 ) -> Checkpoints:
     """Without a store too: what the steps leave is seen all the same, and missed when it goes."""
     kept_in = NoStore() if store is None else store
@@ -310,6 +330,7 @@ def _checkpoints(
         kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
         required=inputs.fail_on_store_error and store is not None,
         stop=stop,
+        restore_seconds=_RESTORE_SECONDS if budget is None else min(_RESTORE_SECONDS, budget / 2),
         signing_key=inputs.signing_key,
         max_size=inputs.max_size,
         missed=lambda reach: _tell_of_miss(inputs, reach),

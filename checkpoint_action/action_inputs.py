@@ -98,6 +98,8 @@ def read_inputs(env: Mapping[str, str]) -> ActionInputs:
     base = (workspace / given("working-directory")).resolve()
     if not base.is_dir():
         raise UsageError(f"input working-directory: there is no folder '{given('working-directory')}' in the workspace")
+    if not base.is_relative_to(workspace):
+        raise UsageError(f"input working-directory: '{given('working-directory')}' is not in the workspace")
     shell = given("shell") or "bash"
     try:
         parse_shell(shell)
@@ -175,7 +177,7 @@ def _identity(env: Mapping[str, str], given: Callable[[str], str]) -> dict[str, 
 def _json(text: str) -> Any:  # a matrix holds any JSON
     try:
         return json.loads(text or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

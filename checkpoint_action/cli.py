@@ -6,11 +6,12 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
-from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, OutputError, StateWriteError, UsageError
 from checkpoint_action.intent import Surroundings, job_of, lock_wait, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from checkpoint_action.model import Job, Record
-    from checkpoint_action.runner.events import Listener
+    from checkpoint_action.report.html_report import HtmlReport
+    from checkpoint_action.runner.events import Event, Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import StatePaths
     from checkpoint_action.runner.selection import Selection
@@ -191,11 +192,18 @@ def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, jou
     listen: Listener = JsonReport(answers.write) if options.json else report
     if not (sys.stdout if options.json else sys.stderr).isatty():
         listen = Hiding(listen, secret_texts(job.secrets, os.environ))
+    pages = None
+    if options.report:
+        from checkpoint_action.report.html_report import HtmlReport  # noqa: PLC0415  # only where it is asked for
+
+        pages = HtmlReport(secret_texts(job.secrets, os.environ))
+        listen = _both(listen, pages)
     if options.json and not options.quiet:
         say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
     adopt_orphans()
     guardian = Guardian()
     guardian.start()
+    lost = None
     try:
         with (
             stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"),
@@ -222,9 +230,35 @@ def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, jou
             journal.close()
     finally:
         guardian.stop()
+        if pages is not None:
+            lost = _write_report(pages, options.report)
     if ended.exit_code == 0:
+        if lost is not None:
+            raise lost
         answers.check()
+    elif lost is not None:
+        say(sys.stderr, f"checkpoint-run: warning: {lost}")
     return ended.exit_code
+
+
+def _both(first: Listener, second: Listener) -> Listener:
+    def listen(event: Event) -> None:
+        second(event)
+        first(event)
+
+    return listen
+
+
+def _write_report(pages: HtmlReport, name: str) -> OutputError | None:
+    """Write the page of the run.
+
+    :returns: why it could not be written, which never hides the run's own result.
+    """
+    try:
+        pages.write(Path(name))
+    except OutputError as error:
+        return error
+    return None
 
 
 def _digests(
@@ -269,6 +303,7 @@ _VERBS = {
     "plan": _view,
     "graph": _view,
     "status": _view,
+    "report": _view,
     "reset": _amend,
     "accept": _amend,
     "logs": _view,

@@ -17,6 +17,7 @@ VERBS = {
     "plan": "say what a run would do, and why",
     "graph": "show the steps and what each needs: as text, Mermaid or SVG",
     "status": "show what is recorded of each step",
+    "report": "write what is recorded as one HTML page (report [FILE.html])",
     "logs": "print the output of a step's last try (logs ID, with --follow as it comes)",
     "reset": "forget what is recorded: of the steps named (reset ID...), or of all",
     "accept": "take steps as done, as they are now, without running them (accept ID...)",
@@ -33,7 +34,7 @@ ABOUT_STEPS = ("reset", "accept")
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """Those that there are completion scripts for."""
 
-_WITH_JOB = ("run", "plan", "graph", "status", "logs", "reset", "accept")
+_WITH_JOB = ("run", "plan", "graph", "status", "report", "logs", "reset", "accept")
 _VERBS_OF = {
     "help": tuple(VERBS),
     "directory": tuple(VERBS),
@@ -45,6 +46,7 @@ _VERBS_OF = {
     "wait_lock": ("run", "reset", "accept"),
     "quiet": ("run",),
     "no_pty": ("run",),
+    "report": ("run",),
     "version": ("run",),
     "status": ("run",),
     "reset": ("run",),
@@ -60,9 +62,9 @@ what is left. 'checkpoint-run VERB --help' has all options of a verb.
 
   run                run what is left (no verb means this)
   plan, graph        what a run would do, and why; the steps as a picture
-  status, logs ID    what is recorded of each step; what a step printed
-  reset, accept      forget steps; take steps as done without running them
-  save               inside a running step: make its progress durable now
+  status, report     what is recorded of each step; the same as an HTML page
+  logs ID            what a step printed
+  reset, accept, save  forget; take as done; make progress durable in a step
   init, schema       make a job file from what is there; its JSON Schema
   completion, doctor completion for your shell; a look at this machine
 
@@ -168,8 +170,21 @@ def belongs(dest: str, verb: str) -> bool:
     return verb in _VERBS_OF.get(dest, _OTHERWISE) or dest in _OWN.get(verb, ())
 
 
-_OWN = {"logs": ("id", "follow"), "graph": ("format",), "init": ("source", "overwrite"), "completion": ("shell_name",)}
-_WORDS = {"logs": "ID", "reset": "[ID ...]", "accept": "ID ...", "init": "[FILE]", "completion": "|".join(SHELLS)}
+_OWN = {
+    "logs": ("id", "follow"),
+    "graph": ("format",),
+    "report": ("page",),
+    "init": ("source", "overwrite"),
+    "completion": ("shell_name",),
+}
+_WORDS = {
+    "logs": "ID",
+    "report": "[FILE.html]",
+    "reset": "[ID ...]",
+    "accept": "ID ...",
+    "init": "[FILE]",
+    "completion": "|".join(SHELLS),
+}
 
 
 def parser_of(verb: str | None) -> _Parser:
@@ -193,6 +208,10 @@ def parser_of(verb: str | None) -> _Parser:
     elif verb == "graph":
         own.add_argument(
             "--format", choices=("text", "mermaid", "svg"), default="text", help="what the picture is (default: text)"
+        )
+    elif verb == "report":
+        own.add_argument(
+            "page", metavar="FILE.html", nargs="?", default="report.html", help="the page (default: report.html)"
         )
     elif verb == "init":
         own.add_argument("--overwrite", action="store_true", help="write over the job file where there is one already")
@@ -298,4 +317,5 @@ def _add_state_options(parser: argparse.ArgumentParser) -> None:
     state.add_argument(
         "-q", "--quiet", action="store_true", help="only say what went wrong; output of steps only to their logs"
     )
+    state.add_argument("--report", metavar="FILE.html", help="write the run as one HTML page at its end")
     state.add_argument("--no-pty", action="store_true", help="steps see a pipe instead of a terminal")

@@ -1,4 +1,4 @@
-"""The verbs that only look: ``plan``, ``graph``, ``status`` and ``logs``."""
+"""The verbs that only look: ``plan``, ``graph``, ``status``, ``report`` and ``logs``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from checkpoint_action.intent import Surroundings
     from checkpoint_action.model import Job, Plan, Record
 
-__all__ = ["graph", "logs", "plan", "status"]
+__all__ = ["graph", "logs", "plan", "report", "status"]
 
 
 def plan(options: argparse.Namespace, around: Surroundings) -> int:
@@ -117,6 +117,25 @@ def status(options: argparse.Namespace, around: Surroundings) -> int:
     lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records)
     for line in lines:
         around.answer(line)
+    return 0
+
+
+def report(options: argparse.Namespace, around: Surroundings) -> int:
+    """Write what is recorded as one HTML page."""
+    from checkpoint_action.report.html_report import write_page  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.masks import secret_texts  # noqa: PLC0415
+
+    job = job_of(options)
+    paths = state_paths(options, job.name)
+    loaded = load(paths)
+    around.warn(loaded.warnings)
+    steps = [step.id for step in job.steps]
+    steps += [step for step in loaded.records if step not in steps]
+    records = loaded.records
+    if not JobLock(paths.lock).held():
+        records = {step: _after_death(record) for step, record in records.items()}
+    write_page(Path(options.page), job.name, steps, records, secret_texts(job.secrets, around.env))
+    around.answer(f"wrote {options.page}")
     return 0
 
 

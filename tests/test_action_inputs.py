@@ -143,3 +143,10 @@ def test_branch_attempt_and_order_of_matrix_keys_do_not_matter(env: dict[str, st
         }
     )
     assert job_slug("x", one.identity) == job_slug("x", other.identity)
+
+
+@pytest.mark.parametrize("folder", ["/", "../.."])
+def test_a_folder_outside_the_workspace_is_a_mistake(tmp_path: Path, folder: str) -> None:
+    env = {"GITHUB_WORKSPACE": str(tmp_path), "CPR_INPUT_WORKING_DIRECTORY": folder}
+    with pytest.raises(UsageError, match="is not in the workspace"):
+        read_inputs(env)

@@ -224,3 +224,11 @@ def test_a_poisoned_value_is_a_checkpoint_that_is_not_usable(workflow: Workflow,
     second = workflow.run(STEPS, store="cache")
     assert second.code == 0
     assert any("not usable" in warning for warning in second.warnings)
+
+
+def test_the_look_into_a_store_that_never_answers_is_part_of_the_budget(workflow: Workflow) -> None:
+    for call in ("GetCacheEntryDownloadURL", "ListArtifacts"):
+        workflow.service.faults.next(call, Fault.slow(120), 99)
+    ended = workflow.run("- {id: a, run: 'sleep 60'}", budget="4s")
+    assert (ended.code, ended.outputs["result"]) == (0, "incomplete")
+    assert ended.outputs["seconds-saved"] == 0
