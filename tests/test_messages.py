@@ -95,7 +95,7 @@ IDS = "; the ids are a, b"
         (("--only",), "--only needs the id of a step: --only ID; see checkpoint-run --help"),
         (("--from",), "--from needs the id of a step: --from ID; see checkpoint-run --help"),
         (("-f",), "--file needs a value: --file FILE; see checkpoint-run --help"),
-        (("--timeout",), "--timeout needs a value: --timeout SECONDS; see checkpoint-run --help"),
+        (("--timeout",), "--timeout needs a value: --timeout DURATION; see checkpoint-run --help"),
         (("logs",), "logs needs the id of a step: logs ID; see checkpoint-run --help"),
         (("--verify", "x"), "--verify: 'x' is not valid; use one of full, stat; see checkpoint-run --help"),
         (("-j", "0"), "--jobs: '0' is not a whole number from 1; see checkpoint-run --help"),
