@@ -1,6 +1,6 @@
 """One of several processes that write to a store, read it and prune it at once; prints what it did.
 
-``python -m tests.store.contender URL SECONDS NUMBER``
+``python -m tests.store.contender URL SECONDS NUMBER contested|apart``: whether all want one key, too
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_whole(content: bytes) -> bool:
     return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-def contend(store: ListingStore, folder: Path, seconds: float, number: int) -> None:
+def contend(store: ListingStore, folder: Path, seconds: float, number: int, *, contested: bool) -> None:
     rng = random.Random(number)
     mine = job_slug(f"mine{number}", number)
     own, shared = (KeyScheme("content", job, str(number + 1), "1") for job in (mine, SHARED))
@@ -62,11 +62,12 @@ def contend(store: ListingStore, folder: Path, seconds: float, number: int) -> N
         save(own.new("second", sequence), archive(mine, number, size, root), "wrote")
         save(shared.new(f"step-{number}", sequence), archive(SHARED, number, size % _LARGE), "wrote")
         slot = int(2 * time.time())  # all want the same at the same time
-        contested = f"{shared.prefix}same-1-1-{500 * slot:013d}-{slot & 0xFFFFFFFF:08x}"
-        try:
-            save(contested, archive(SHARED, number, 1000), "won")
-        except StoreTakenError:
-            print("lost", contested, flush=True)
+        wanted = f"{shared.prefix}same-1-1-{500 * slot:013d}-{slot & 0xFFFFFFFF:08x}"
+        if contested:
+            try:
+                save(wanted, archive(SHARED, number, 1000), "won")
+            except StoreTakenError:
+                print("lost", wanted, flush=True)
         for prefix in (own.prefix, shared.prefix, own.of_step("second")):
             found = store.find(prefix)
             assert found is not None, f"nothing under {prefix}"
@@ -86,4 +87,10 @@ def contend(store: ListingStore, folder: Path, seconds: float, number: int) -> N
 
 if __name__ == "__main__":
     with TemporaryDirectory() as name:
-        contend(store_for(sys.argv[1]), Path(name), float(sys.argv[2]), int(sys.argv[3]))
+        contend(
+            store_for(sys.argv[1]),
+            Path(name),
+            float(sys.argv[2]),
+            int(sys.argv[3]),
+            contested=sys.argv[4] == "contested",
+        )
