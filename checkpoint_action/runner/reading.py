@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from threading import Event, Thread
 from typing import TYPE_CHECKING
+
+from checkpoint_action.store.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,19 +14,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["Reading", "ReadingThreads", "usable_cores"]
+__all__ = ["Reading", "ReadingThreads"]
 
 _MOST_THREADS = 16
 """More would wait for the interpreter's lock between two pieces rather than read."""
 
 _LOOK = 0.5  # seconds; on Windows a signal handler only runs once a wait has ended
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Reading:

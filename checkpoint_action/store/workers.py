@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
+
+from checkpoint_action.store.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,19 +17,12 @@ if TYPE_CHECKING:
 
     _P = ParamSpec("_P")
 
-__all__ = ["MOST_WORKERS", "Workers", "usable_cores"]
+__all__ = ["MOST_WORKERS", "Workers"]
 
 _T = TypeVar("_T")
 
 MOST_WORKERS = 8
 """More would take more memory than they are worth: one thread alone has to read and write for all of them."""
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Workers:

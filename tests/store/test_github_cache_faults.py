@@ -26,7 +26,7 @@ from tests.toolkit.clock import Clock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Calls that are cut off in their threads leave sockets behind, here by the hundred, until they are collected.
+# Once in some runs of hundreds of clients a few of their sockets are left to the collector; why is not known yet.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 _T = TypeVar("_T")
