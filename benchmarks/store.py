@@ -51,11 +51,13 @@ class Result:
     """One save or one restore.
 
     :param seconds: by the wall clock, from the call to its end; starting the interpreter is not in it.
+    :param processor: seconds of processor time of all its processes, starting the interpreter included.
     :param memory: peak of what all its processes have in memory together, in MiB.
     :param phases: seconds of its parts, where they are told.
     """
 
     seconds: float
+    processor: float
     memory: float
     phases: Mapping[str, float]
 
@@ -164,6 +166,7 @@ class _Memory(threading.Thread):
 
 def _measure(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Result:
     os.sync()  # what others wrote is not to be paid for here
+    worked = sum(os.times()[2:4])
     process = subprocess.Popen(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     memory = _Memory(process.pid)
     memory.start()
@@ -173,7 +176,7 @@ def _measure(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> Result:
     if process.returncode:
         raise SystemExit(f"{' '.join(argv)} failed:\n{output}")
     told: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
-    return Result(told["seconds"], memory.mib, told.get("phases", {}))
+    return Result(told["seconds"], sum(os.times()[2:4]) - worked, memory.mib, told.get("phases", {}))
 
 
 def _compare(one: Path, other: Path) -> None:
@@ -202,6 +205,12 @@ def table(results: Mapping[str, Mapping[str, Sequence[tuple[Result, Result, int]
             phases = [result.phases for result in ours[position]]
             parts = {name: median(phase[name] for phase in phases) for name in phases[0]}
             lines += [f"| | – {name} | {seconds:.1f} s | | |" for name, seconds in parts.items()]  # noqa: RUF001
+        both = [[sum(result.seconds for result in row[:2]) for row in rounds] for rounds in clients.values()]
+        pair = [median(of) for of in both]
+        lines.append(f"| | **both** | {pair[0]:.1f} s | {pair[1]:.1f} s | **{pair[0] / pair[1]:.2f}** |")
+        for position, verb in enumerate(("save", "restore")):
+            pair = [median(result.processor for result in of[position]) for of in (ours, theirs)]
+            lines.append(f"| | processor time, {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
         for position, verb in enumerate(("save", "restore")):
             pair = [max(result.memory for result in of[position]) for of in (ours, theirs)]
             words = f"{pair[0]:.0f} MiB | {pair[1]:.0f} MiB | {pair[0] / pair[1]:.2f}"

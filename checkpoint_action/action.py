@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.action_end import Closing, unless_stopped
+from checkpoint_action.action_fanout import FanOut, Level, only_part, set_level
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
-from checkpoint_action.errors import CheckpointError, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, UsageError
 from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
@@ -23,7 +24,7 @@ from checkpoint_action.report.action_reports import ActionReports
 from checkpoint_action.report.hiding import Hiding
 from checkpoint_action.report.log_bundle import likely_secrets
 from checkpoint_action.report.terminal import StepOutput
-from checkpoint_action.report.words import duration
+from checkpoint_action.report.words import duration, worth_saying
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.digest_index import kept_digests
@@ -32,18 +33,17 @@ from checkpoint_action.runner.events import RunEnded, StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.guardian import Guardian
 from checkpoint_action.runner.journal import Journal, StatePaths, load
-from checkpoint_action.runner.keys import KeyScheme, job_slug
+from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
 from checkpoint_action.runner.lock import JobLock
-from checkpoint_action.runner.masks import secret_texts
+from checkpoint_action.runner.masks import hide, secret_texts
 from checkpoint_action.runner.progress import discard
 from checkpoint_action.runner.scan import Workspace
-from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
 from checkpoint_action.runner.tracked import tracked_files
 from checkpoint_action.store.no_store import NoStore
-from checkpoint_action.store_choice import choose_store
+from checkpoint_action.store_choice import choose_store, takes_only
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
 
@@ -63,6 +63,7 @@ _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
 _RESTORE_SECONDS = 900.0
 _LEAST_BUDGET = 1.0  # seconds; what is used up before the steps begin still ends as a used-up budget
+_STOPPED = 128
 _BUG = 70
 _NAMED = 20  # steps in a sentence
 _BLOCKED = "NODE_OPTIONS"  # the one variable that the runner refuses to take from a step
@@ -80,20 +81,23 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     try:
         return _run(env, runtime)
     except CheckpointError as error:
-        core.error(str(error), title="checkpoint-run")
+        core.error(str(error), title=f"checkpoint-run {error.code}")
         _set_outputs(env, None)
         return error.exit_code
     except Exception:  # the third ending: a fault of ours, with all that is needed to report it
         with suppress(OSError):  # nobody reads the log any more
             core.info(f"checkpoint-run {__version__}\n{traceback.format_exc()}")
-            core.error("this is a bug in checkpoint-run; please report it with the lines above", title="checkpoint-run")
+            core.error(
+                "this is a bug in checkpoint-run; please report it with the lines above",
+                title=f"checkpoint-run {Kind.BUG.value}",
+            )
         _set_outputs(env, None)
         return _BUG
 
 
 def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
-    job = _job(inputs)
+    job = only_part(_job(inputs), inputs.only)
     secrets = [*secret_texts(job.secrets, env), inputs.token, (inputs.signing_key or b"").decode()]
     secrets = [secret for secret in secrets if secret]
     for secret in secrets:
@@ -122,7 +126,7 @@ class _Use:
     """One use of the action: what it was told, and what it is about.
 
     :param runtime: the ``ACTIONS_*`` values that the runner gives to JavaScript actions only.
-    :param slug: the job's name that no other shares.
+    :param slug: the job's name on this machine, that no other use of the action shares.
     :param secrets: values that must not show.
     """
 
@@ -154,9 +158,9 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     listen = Hiding(reports.tell, use.secrets)
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
-            keys = _keys(inputs, use.slug)
+            keys = _keys(inputs, _slug_in_store(inputs, job))
             store = _store(use, keys, reports, listen)
-            checkpoints = _checkpoints(store, inputs, keys, folder, listen, stop=stop, budget=job.budget)
+            checkpoints = _checkpoints(store, use, keys, folder, listen, stop=stop, budget=job.budget)
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             reports.log.done_here = frozenset(
                 step for step, record in journal.records.items() if record.status is Status.DONE
@@ -165,7 +169,12 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
                 discard(paths.progress)
             else:
                 journal.merge(checkpoints.learn([step.id for step in job.steps]))
-                _tell_of_done(job, journal.records)
+            machines = FanOut(job, journal.records, checkpoints, keys, steps_env)
+            if inputs.mode == "plan":
+                set_level(use.env, *machines.plan(listen, lambda text: hide(text, use.secrets)))
+                return 0 if stop.signum is None else _STOPPED + stop.signum
+            selection = machines.selection(everything=inputs.force, needed_only=inputs.needed_only)
+            _tell_of_done(job, journal.records)
             journal.open()
             adopt_orphans()
             guardian.start()
@@ -179,7 +188,7 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
                 write=reports.write,
                 stop=stop,
                 options=RunOptions(
-                    selection=Selection(everything=inputs.force),
+                    selection=selection,
                     jobs=inputs.jobs,
                     grace=_GRACE,
                     drain_on_stop=_DRAIN_ON_STOP,
@@ -211,7 +220,7 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
                     with suppress(ToolkitError):
                         core.set_output("artifact", artifact, env=use.env)
                 if inputs.cleanup and ended.exit_code == 0:
-                    unless_stopped(partial(closing.clean_up, keys.prefix), stop)
+                    unless_stopped(partial(closing.clean_up, keys.prefix, store), stop)
             return 0 if ended.incomplete else ended.exit_code
     finally:
         guardian.stop()
@@ -225,27 +234,35 @@ def _likely(job: Job, env: Mapping[str, str]) -> set[str]:
 
 
 def _tell_of_done(job: Job, records: Mapping[str, Record]) -> None:
-    """Say at the beginning how much is done already."""
+    """Say at the beginning how much was done before; what has changed since runs all the same."""
     done = [step.id for step in job.steps if step.id in records and records[step.id].status is Status.DONE]
     if done:
-        took = duration(sum(records[step].duration for step in done))
+        seconds = sum(records[step].duration for step in done)
+        took = f", which took {duration(seconds)}" if worth_saying(seconds) else ""
         more = f" and {len(done) - _NAMED} more" if len(done) > _NAMED else ""
         names = ", ".join(done[:_NAMED]) + more
-        core.info(f"{len(done)} of {len(job.steps)} steps are done already, which took {took}: {names}")
+        core.info(f"{len(done)} of {len(job.steps)} steps were done before{took}: {names}")
 
 
 def _job(inputs: ActionInputs) -> Job:
     if inputs.steps and inputs.file:
-        raise UsageError("inputs steps and file exclude each other; put the steps into the file")
+        raise UsageError("inputs steps and file exclude each other; put the steps into the file", Kind.INPUT_STEPS)
     if inputs.steps:
         return _within_budget(load_steps(inputs.steps, "steps", inputs.defaults), inputs)
     name = inputs.file or next((name for name in _FILES if (inputs.base / name).is_file()), "")
     if not name:
         raise UsageError(
-            f"no steps; give the input steps, or file, or a {' or '.join(_FILES)} in the working directory"
+            f"no steps; give the input steps, or file, or a {' or '.join(_FILES)} in the working directory",
+            Kind.INPUT_STEPS,
         )
     path = inputs.base / name
-    return _within_budget(load_job(read_job_file(path, name), name, inputs.defaults), inputs)
+    text = read_job_file(path, name)
+    if "${{" in text:  # to bash it is a bad substitution, which says nothing to anybody
+        core.warning(
+            f"{name}: GitHub fills ${{{{ … }}}} in in workflows alone, not in a file: "
+            "set a variable by 'env:' in the workflow, list it in 'pass-env', and use it in the step ($NAME)"
+        )
+    return _within_budget(load_job(text, name, inputs.defaults), inputs)
 
 
 def _within_budget(job: Job, inputs: ActionInputs) -> Job:
@@ -268,7 +285,9 @@ def _state_folder(inputs: ActionInputs, slug: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot make {folder}: {error.strerror}; RUNNER_TEMP must be writable") from None
+        raise UsageError(
+            f"cannot make {folder}: {error.strerror}; RUNNER_TEMP must be writable", Kind.INPUT_FOLDER
+        ) from None
     return folder
 
 
@@ -304,14 +323,21 @@ def _no_reach(inputs: ActionInputs, env: Mapping[str, str]) -> str:
     return f"{name} is not set, so 'scope: {inputs.scope}' cannot be told apart: steps are not kept for a re-run"
 
 
+def _slug_in_store(inputs: ActionInputs, job: Job) -> str:
+    """The job's name that no other shares, or all who are meant to: in a store of their own people share it too."""
+    if inputs.share and inputs.store_url:
+        return shared_slug(job.name, *inputs.machine)
+    return job_slug(job.name, inputs.store_identity)
+
+
 def _keys(inputs: ActionInputs, slug: str) -> KeyScheme:
     reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
-    return KeyScheme(reach, slug, inputs.run_id, inputs.attempt)
+    return KeyScheme(reach, slug, inputs.run_id, inputs.attempt, shared=inputs.share)
 
 
 def _checkpoints(
     store: Store | None,
-    inputs: ActionInputs,
+    use: _Use,
     keys: KeyScheme,
     folder: Path,
     listen: Listener,
@@ -320,6 +346,7 @@ def _checkpoints(
     budget: float | None,
 ) -> Checkpoints:
     """Without a store too: what the steps leave is seen all the same, and missed when it goes."""
+    inputs, env = use.inputs, use.env
     kept_in = NoStore() if store is None else store
     return Checkpoints(
         kept_in,
@@ -335,6 +362,7 @@ def _checkpoints(
         max_size=inputs.max_size,
         missed=lambda reach: _tell_of_miss(inputs, reach),
         off="no store is used" if store is None else "",
+        read_only=inputs.mode == "plan" or takes_only(inputs, env),
     )
 
 
@@ -381,3 +409,4 @@ def _set_outputs(
         core.set_output("outputs", outputs, env=env)
         core.set_output("state", state, env=env)
         core.set_output("artifact", "", env=env)
+    set_level(env, Level())

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint_action import __version__
+from checkpoint_action.errors import StoreError
 from checkpoint_action.report.log_bundle import StepLog, bundle_logs, likely_secrets
 from checkpoint_action.report.summary import SUMMARY_LIMIT, summary
 from checkpoint_action.report.words import size
 from checkpoint_action.runner.events import Warned
+from checkpoint_action.store.folder import FolderStore
+from checkpoint_action.store.objects import ObjectStore
 from checkpoint_action.store_choice import log_artifacts
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from checkpoint_action.report.summary import Told
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.stop import StopRequest
+    from checkpoint_action.store.base import Store
 
 __all__ = ["Closing", "unless_stopped"]
 
@@ -146,11 +150,15 @@ class Closing:
         core.info(f"the logs are in the artifact {name}")
         return name
 
-    def clean_up(self, prefix: str) -> None:
+    def clean_up(self, prefix: str, store: Store | None) -> None:
         """Delete the job's checkpoints, as it is done and no re-run wants them.
 
         :param prefix: what their keys begin with.
+        :param store: where they are.
         """
+        if isinstance(store, (FolderStore, ObjectStore)):
+            self._clean_store(prefix, store)
+            return
         rest = self._rest(_CLEAN_SECONDS)
         if rest is None:
             self.listen(Warned("input cleanup: checkpoints are not deleted without the input token"))
@@ -167,6 +175,16 @@ class Closing:
         except ToolkitError as error:
             self.listen(Warned(f"input cleanup: {error}; the token needs the permission 'actions: write'"))
             return
+        core.info(f"cleanup: {count} checkpoints with {size(freed)} are deleted")
+
+    def _clean_store(self, prefix: str, store: FolderStore | ObjectStore) -> None:
+        count = freed = 0
+        try:
+            for row in store.entries(prefix):
+                store.delete(row.key)
+                count, freed = count + 1, freed + row.size
+        except StoreError as error:
+            self.listen(Warned(f"input cleanup: {error}"))
         core.info(f"cleanup: {count} checkpoints with {size(freed)} are deleted")
 
     def _quota(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import CheckpointError, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, UsageError
 from checkpoint_action.jobfile.values import name_from
 
 if TYPE_CHECKING:
@@ -24,24 +24,33 @@ _FILES = ("checkpoint.yml", "checkpoint.yaml")
 def init(options: argparse.Namespace, around: Surroundings) -> int:
     """Write a commented job file, and say what of."""
     from checkpoint_action.jobfile.resolve import JobDefaults, load_job  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.starting.draft import draft_text  # noqa: PLC0415
+    from checkpoint_action.starting.draft import command_for, draft_text  # noqa: PLC0415
     from checkpoint_action.starting.finding import find  # noqa: PLC0415
 
     target = Path(options.file or _FILES[0])
     there = [target] if options.file else [path for name in _FILES if (path := Path(name)).exists()]
     if not options.overwrite and any(path.exists() or path.is_symlink() for path in there):
-        raise UsageError(f"init: {there[0]} is there already; give --overwrite, or another name with -f FILE")
-    found = find(options.ids[0] if options.ids else None, options.job)
+        raise UsageError(
+            f"init: {there[0]} is there already; give --overwrite, or another name with -f FILE", Kind.FILE_THERE
+        )
+    found = find(options.ids[0] if options.ids else None, options.job, options.target or ())
     draft = found.draft
     if target.name not in _FILES and not options.job:  # else two job files in one folder would share one state
         draft = replace(draft, job=name_from(target.stem, draft.job))
-    text = draft_text(draft)
+    named = "" if options.file is None or (options.file in _FILES and not _other(options.file)) else options.file
+    text = draft_text(draft, named)
     here = Path.cwd()
     job = load_job(text, str(target), JobDefaults(name="job", root=here, base=here))
     _write(target, text, overwrite=options.overwrite)
     steps = f"{len(job.steps)} step" + ("s" if len(job.steps) != 1 else "")
     around.answer(f"checkpoint-run: wrote {target} with {steps}; {found.said}")
+    around.answer(f"checkpoint-run: look it through, then: {command_for('plan', named)}")
     return 0
+
+
+def _other(file: str) -> bool:
+    """Whether another job file is found before this one."""
+    return any(Path(name).exists() for name in _FILES[: _FILES.index(file)])
 
 
 def _write(path: Path, text: str, *, overwrite: bool) -> None:
@@ -58,9 +67,11 @@ def _write(path: Path, text: str, *, overwrite: bool) -> None:
             with path.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
     except FileExistsError:
-        raise UsageError(f"init: {path} is there already; give --overwrite, or another name with -f FILE") from None
+        raise UsageError(
+            f"init: {path} is there already; give --overwrite, or another name with -f FILE", Kind.FILE_THERE
+        ) from None
     except OSError as error:
-        raise UsageError(f"init: cannot write {path}: {error.strerror}") from None
+        raise UsageError(f"init: cannot write {path}: {error.strerror}", Kind.ANSWER_LOST) from None
 
 
 def schema(_options: argparse.Namespace, around: Surroundings) -> int:

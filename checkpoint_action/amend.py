@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import CheckpointError, StateError, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, StateError, StateWriteError, UsageError, kind_of_write
 from checkpoint_action.intent import check_ids, job_of, lock_wait, named_job, state_paths
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.runner.journal import Journal, forget, load
@@ -39,7 +39,7 @@ def reset(options: argparse.Namespace, around: Surroundings) -> int:
     forgotten = names
     with _locked(paths, options) as lock:
         if names:
-            _forget_steps(paths, lock, names, around)
+            forgotten = _forget_steps(paths, lock, names, around)
         else:
             with suppress(CheckpointError):  # what cannot be read can still be forgotten
                 forgotten = list(load(paths).records)
@@ -48,15 +48,20 @@ def reset(options: argparse.Namespace, around: Surroundings) -> int:
         around.answer(json.dumps({"job": name, "forgotten": forgotten}))
         return 0
     for step in names:
-        around.answer(f"checkpoint-run: job {name}: what was recorded of '{step}' is forgotten")
+        told = f"what was recorded of '{step}' is forgotten"
+        if step not in forgotten:
+            told = f"nothing was recorded of '{step}', so there was nothing to forget"
+        around.answer(f"checkpoint-run: job {name}: {told}")
     if not names:
         around.answer(f"checkpoint-run: job {name}: what was recorded is forgotten")
     return 0
 
 
-def _forget_steps(paths: StatePaths, lock: JobLock, names: Collection[str], around: Surroundings) -> None:
+def _forget_steps(paths: StatePaths, lock: JobLock, names: Collection[str], around: Surroundings) -> list[str]:
+    """Forget steps, also what lies about of one that has no record; those that had one."""
     loaded = load(paths)
     around.warn(loaded.warnings)
+    had = [step for step in names if step in loaded.records]
     journal = Journal(paths, loaded, lock=lock)
     journal.open()
     for step in names:  # first, so that no step that is forgotten ever goes on from it
@@ -66,6 +71,7 @@ def _forget_steps(paths: StatePaths, lock: JobLock, names: Collection[str], arou
     for step in names:
         with suppress(OSError):
             (paths.logs / log_name(step)).unlink()
+    return had
 
 
 def accept(options: argparse.Namespace, around: Surroundings) -> int:
@@ -74,7 +80,9 @@ def accept(options: argparse.Namespace, around: Surroundings) -> int:
 
     job = job_of(options)
     if not options.ids:
-        raise UsageError("accept takes steps as done without running them; name them: checkpoint-run accept ID")
+        raise UsageError(
+            "accept takes steps as done without running them; name them: checkpoint-run accept ID", Kind.NO_SUCH_STEP
+        )
     check_ids("accept", options.ids, [step.id for step in job.steps])
     paths = state_paths(options, job.name)
     _make_folder(paths)
@@ -107,14 +115,18 @@ def _make_folder(paths: StatePaths) -> None:
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StateWriteError(f"cannot make the state dir {paths.folder}: {error.strerror}") from None
+        raise StateWriteError(
+            f"cannot make the state dir {paths.folder}: {error.strerror}", kind_of_write(error)
+        ) from None
 
 
 def _is_recorded(paths: StatePaths) -> bool:
     try:
         return any(path.exists() for path in (paths.snapshot, paths.journal, paths.index))
     except OSError as error:
-        raise StateError(f"cannot look into the state dir {paths.folder}: {error.strerror}") from None
+        raise StateError(
+            f"cannot look into the state dir {paths.folder}: {error.strerror}", Kind.STATE_UNREADABLE
+        ) from None
 
 
 @contextmanager

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext, suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
-from checkpoint_action.errors import CheckpointError, OutputError, StateWriteError, UsageError
-from checkpoint_action.intent import Surroundings, job_of, lock_wait, selection_of, state_paths
-from checkpoint_action.jobfile.values import log_name
-from checkpoint_action.model import Status
-from checkpoint_action.report.lines import Answers, say
-from checkpoint_action.runner.journal import Journal, forget, load
-from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.errors import CheckpointError, Kind, UsageError
+from checkpoint_action.intent import (
+    SIGNING_KEY,
+    Surroundings,
+    asks_for_store,
+    job_of,
+    lock_wait,
+    selection_of,
+    state_paths,
+)
+from checkpoint_action.report.lines import say
 
 if TYPE_CHECKING:
     import argparse
@@ -25,12 +28,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from checkpoint_action.model import Job, Record
-    from checkpoint_action.report.html_report import HtmlReport
-    from checkpoint_action.runner.events import Event, Listener
+    from checkpoint_action.runner.checkpoints import Checkpoints
+    from checkpoint_action.runner.events import Listener, RunEnded
     from checkpoint_action.runner.hashing import ContentDigests
-    from checkpoint_action.runner.journal import StatePaths
+    from checkpoint_action.runner.journal import Journal, StatePaths
     from checkpoint_action.runner.selection import Selection
     from checkpoint_action.runner.stop import StopRequest
+    from checkpoint_action.store_use import StoreUse
 
 __all__ = ["main", "open_standard_streams"]
 
@@ -57,11 +61,12 @@ def main(argv: Sequence[str]) -> int:
     """
     try:
         options = parse_arguments(argv)
+        options.words = argv
         if options.directory:
             _go_to(options.directory)
         return _VERBS[options.verb](options)
     except CheckpointError as error:
-        say(sys.stderr, f"checkpoint-run: error: {error}")
+        say(sys.stderr, f"checkpoint-run: error {error.code}: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -73,7 +78,7 @@ def _go_to(folder: str) -> None:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise UsageError(f"-C {folder}: {error.strerror}") from None
+        raise UsageError(f"-C {folder}: {error.strerror}", Kind.FOLDER) from None
 
 
 def _report_bug(argv: Sequence[str]) -> int:
@@ -92,7 +97,7 @@ def _report_bug(argv: Sequence[str]) -> int:
         where = f"please report it with the file {name}"
     except OSError:
         where, rest = "please report it with what follows", text
-    say(sys.stderr, f"checkpoint-run: this is a bug: {trace.splitlines()[-1]}; {where}")
+    say(sys.stderr, f"checkpoint-run: error {Kind.BUG.value}: this is a bug: {trace.splitlines()[-1]}; {where}")
     for line in rest.splitlines():
         say(sys.stderr, line)
     return _BUG
@@ -103,103 +108,96 @@ def _save(_options: argparse.Namespace) -> int:
 
     prefix = os.environ.get(VARIABLE)
     if not prefix:
-        raise UsageError("save is for a running step: call it from the step's command")
+        raise UsageError("save is for a running step: call it from the step's command", Kind.NOT_IN_A_STEP)
     say(sys.stderr, f"checkpoint-run: {request_save(prefix)}")
     return 0
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checkpoint_action.runner.shells import check_shells  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.opening import opened  # noqa: PLC0415  # only what the verb needs
 
     job = job_of(options)
+    use = _store_use(options, job)
+    if use is not None:
+        job = use.prepared(job, os.environ)
     selection = selection_of(options, job)
-    check_shells(selection.scope(job), os.environ)
     paths = state_paths(options, job.name)
-    _check_logs(job, paths)
+    before: dict[str, Record] = {}
+    if selection.everything:  # what a fresh start forgets still tells how long steps take
+        from checkpoint_action.runner.journal import load  # noqa: PLC0415  # only what the verb needs
+
+        before = load(paths).records
+    ending = _Ending()
     try:
-        paths.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StateWriteError(f"cannot make the state dir {paths.folder}: {error.strerror}") from None
-    load(paths)  # a state that cannot be used is left alone: not even a lock file is made
-    lock = JobLock(paths.lock)
-    lock.acquire(lock_wait(options))
-    try:
-        loaded = load(paths)
-        _around().warn(loaded.warnings)
-        if selection.everything:
-            _check_decided(job, loaded.records, selection)
-            forget(paths)
-            loaded = load(paths)
-        journal = Journal(paths, loaded, lock=lock)
-        journal.open()
-        if not options.no_logs:
-            with suppress(OSError):  # each log that cannot be written says so itself
-                paths.logs.mkdir(mode=0o700, exist_ok=True)
-            job = _with_logs(job, paths.logs.absolute())
-        return _run_locked(options, job, selection, journal)
-    finally:
-        lock.release()
-
-
-def _check_decided(job: Job, records: Mapping[str, Record], selection: Selection) -> None:
-    """A fresh start is no decision about a step in which a run died and that must not run twice.
-
-    :raises UsageError: there is such a step, and it is not named.
-    """
-    for step in job.steps:
-        record = records.get(step.id)
-        died = record is not None and record.status is Status.RUNNING
-        if died and step.on_crash == "stop" and step.id not in selection.named:
-            raise UsageError(
-                f"--force: the run died in '{step.id}', which may have done its work; "
-                f"'checkpoint-run accept {step.id}' takes it as done, '--force {step.id}' runs it again"
+        with opened(
+            job,
+            paths,
+            selection,
+            os.environ,
+            wait=lock_wait(options),
+            logs=not options.no_logs,
+            warn=_around().warn,
+        ) as (ready, journal):
+            ending.began = True
+            ending.code = _run_locked(
+                options, ready, selection, journal, use, before=before or journal.records, ending=ending
             )
+            if ending.code == 0 and options.verify == "stat" and use is None and not options.step:
+                _remember(options, paths)
+            return ending.code
+    except CheckpointError as error:
+        ending.code = error.exit_code
+        raise
+    finally:
+        if options.on_finish and ending.began:
+            _finish(options, job, paths, ending)
 
 
-def _check_logs(job: Job, paths: StatePaths) -> None:
-    """No log may be one of our own files.
+def _remember(options: argparse.Namespace, paths: StatePaths) -> None:
+    """Keep what ``plan --verify stat`` has to say from now on, as long as nothing changes."""
+    from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.recall import Question  # noqa: PLC0415
+    from checkpoint_action.runner.remembering import remember  # noqa: PLC0415
 
-    :raises UsageError: one is.
-    """
-    own = {os.path.normcase(path.absolute()) for path in (paths.snapshot, paths.journal, paths.index, paths.lock)}
-    for step in job.steps:
-        if step.log is not None and os.path.normcase(os.path.normpath(step.log.absolute())) in own:
-            raise UsageError(f"step '{step.id}': the log {step.log} is a file of the job's state; choose another")
+    question = Question(options.file, options.state_dir, options.job)
+    with suppress(KeyboardInterrupt):  # the run has ended, and how it did stays
+        remember(
+            question,
+            lambda: job_of(parse_arguments(question.words())),
+            paths,
+            os.environ,
+            lambda planned: ("".join(f"{line}\n" for line in plan_lines(planned)), f"{plan_json(planned)}\n"),
+        )
 
 
-def _with_logs(job: Job, folder: Path) -> Job:
-    steps = (step if step.log else replace(step, log=folder / log_name(step.id)) for step in job.steps)
-    return replace(job, steps=tuple(steps))
+@dataclass
+class _Ending:
+    """How a run ends."""
+
+    began: bool = False
+    code: int = _BUG
+    told: RunEnded | None = None
 
 
-def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, journal: Journal) -> int:
-    from checkpoint_action.report.hiding import Hiding  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.jsonlines import JsonReport  # noqa: PLC0415
-    from checkpoint_action.report.terminal import REMINDER, StepOutput, TerminalReport, same_place  # noqa: PLC0415
-    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
+def _run_locked(
+    options: argparse.Namespace,
+    job: Job,
+    selection: Selection,
+    journal: Journal,
+    use: StoreUse | None,
+    *,
+    before: Mapping[str, Record],
+    ending: _Ending,
+) -> int:
+    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415  # only what the verb needs
     from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
-    from checkpoint_action.runner.masks import secret_texts  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
     from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
+    from checkpoint_action.showing import Showing  # noqa: PLC0415
 
-    # With --json the events have stdout to themselves.
-    target = 2 if options.json else 1
     stop = StopRequest()
-    output = StepOutput(target, shared=same_place(1, 2) or target == 2, stop=stop)
-    report = TerminalReport(sys.stderr, output, quiet=options.quiet)
-    answers = Answers(sys.stdout)
-    listen: Listener = JsonReport(answers.write) if options.json else report
-    if not (sys.stdout if options.json else sys.stderr).isatty():
-        listen = Hiding(listen, secret_texts(job.secrets, os.environ))
-    pages = None
-    if options.report:
-        from checkpoint_action.report.html_report import HtmlReport  # noqa: PLC0415  # only where it is asked for
-
-        pages = HtmlReport(secret_texts(job.secrets, os.environ))
-        listen = _both(listen, pages)
-    if options.json and not options.quiet:
-        say(sys.stderr, f"checkpoint-run: job {job.name}: {REMINDER}")
+    showing = Showing(options, job, _around(), stop=stop, selection=selection, records=before)
     adopt_orphans()
     guardian = Guardian()
     guardian.start()
@@ -208,57 +206,85 @@ def _run_locked(options: argparse.Namespace, job: Job, selection: Selection, jou
         with (
             stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"),
             _digests(options, state_paths(options, job.name), stop) as digests,
+            showing.open(),
+            _checkpoints(
+                showing.watched(use), options, job, journal, selection, listen=showing.listen, stop=stop
+            ) as checkpoints,
         ):
             engine = Engine(
                 job,
                 journal,
-                dict(os.environ),
-                listener=listen,
-                write=(lambda _data: None) if options.quiet else output.write,
+                {name: value for name, value in os.environ.items() if name != SIGNING_KEY},
+                listener=showing.listen,
+                write=showing.write,
                 stop=stop,
                 options=RunOptions(
                     selection=selection,
                     jobs=options.jobs,
-                    mask_output=not os.isatty(target),
+                    mask_output=not os.isatty(showing.target),
                     terminal=os.isatty(1) and not options.no_pty and not options.json and sys.platform != "win32",
                 ),
                 guardian=guardian,
                 state=state_paths(options, job.name),
                 digests=digests,
+                checkpoints=checkpoints,
             )
-            ended = engine.run()
+            ended = ending.told = engine.run()
             journal.close()
     finally:
         guardian.stop()
-        if pages is not None:
-            lost = _write_report(pages, options.report)
+        lost = showing.write_page()
     if ended.exit_code == 0:
         if lost is not None:
             raise lost
-        answers.check()
+        showing.check()
     elif lost is not None:
-        say(sys.stderr, f"checkpoint-run: warning: {lost}")
+        say(sys.stderr, f"checkpoint-run: warning: {lost.told}")
     return ended.exit_code
 
 
-def _both(first: Listener, second: Listener) -> Listener:
-    def listen(event: Event) -> None:
-        second(event)
-        first(event)
+def _store_use(options: argparse.Namespace, job: Job) -> StoreUse | None:
+    """What is asked of a store, where anything is."""
+    if not asks_for_store(options, os.environ):
+        return None
+    from checkpoint_action.store_use import store_use_of  # noqa: PLC0415  # only where it is asked for
 
-    return listen
+    return store_use_of(options, job, os.environ)
 
 
-def _write_report(pages: HtmlReport, name: str) -> OutputError | None:
-    """Write the page of the run.
+def _checkpoints(
+    use: StoreUse | None,
+    options: argparse.Namespace,
+    job: Job,
+    journal: Journal,
+    selection: Selection,
+    *,
+    listen: Listener,
+    stop: StopRequest,
+) -> AbstractContextManager[Checkpoints | None]:
+    if use is None:
+        return nullcontext()
+    from checkpoint_action.store_use import kept  # noqa: PLC0415  # only where it is asked for
 
-    :returns: why it could not be written, which never hides the run's own result.
-    """
-    try:
-        pages.write(Path(name))
-    except OutputError as error:
-        return error
-    return None
+    return kept(use, job, state_paths(options, job.name), journal, listen=listen, stop=stop, fresh=selection.everything)
+
+
+def _finish(options: argparse.Namespace, job: Job, paths: StatePaths, ending: _Ending) -> None:
+    """Run the command that was given for the end; the run's own result stays, whatever comes of it."""
+    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415  # only where it is asked for
+    from checkpoint_action.runner.on_finish import result_variables, run_on_finish  # noqa: PLC0415
+    from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
+    from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
+
+    env = {**os.environ, **result_variables(job.name, ending.code, ending.told, paths.folder)}
+    if options.rate is not None and ending.told is not None:
+        env["CHECKPOINT_MONEY_SAVED"] = options.rate.cost(ending.told.saved)
+    stop = StopRequest()
+    output = StepOutput(2, shared=True, stop=stop)
+    with stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"):
+        fault = run_on_finish(options.on_finish, env, output.write, stop)
+    if fault:
+        say(sys.stderr, f"checkpoint-run: warning: {fault}", output.break_line())
 
 
 def _digests(
@@ -294,6 +320,20 @@ def _aid(options: argparse.Namespace) -> int:
     return verb(options, _around())
 
 
+def _share(options: argparse.Namespace) -> int:
+    from checkpoint_action import sharing  # noqa: PLC0415  # only what the verb needs
+
+    verb: Callable[[argparse.Namespace, Surroundings, Callable[[str], bool] | None], int]
+    verb = getattr(sharing, options.verb)
+    return verb(options, _around(), _ask if sys.stdin.isatty() and sys.stderr.isatty() else None)
+
+
+def _ask(question: str) -> bool:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def _around() -> Surroundings:
     return Surroundings(os.environ, sys.stdout, sys.stderr)
 
@@ -308,6 +348,9 @@ _VERBS = {
     "accept": _amend,
     "logs": _view,
     "save": _save,
+    "pull": _share,
+    "push": _share,
+    "store": _share,
     "init": _aid,
     "schema": _aid,
     "completion": _aid,

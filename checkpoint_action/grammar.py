@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import parse_duration, parse_endpoint, parse_limit
+from checkpoint_action.jobfile.values import parse_duration, parse_endpoint, parse_limit, parse_size
 
-__all__ = ["ABOUT_STEPS", "SHELLS", "VERBS", "belongs", "parser_of"]
+__all__ = ["ABOUT_STEPS", "ABOUT_STORES", "SHELLS", "VERBS", "belongs", "parser_of"]
 
 VERBS = {
     "run": "run what is left of a job (no verb means this)",
@@ -22,11 +22,17 @@ VERBS = {
     "reset": "forget what is recorded: of the steps named (reset ID...), or of all",
     "accept": "take steps as done, as they are now, without running them (accept ID...)",
     "save": "inside a running step: make its partial progress durable now",
+    "pull": "take over what a store, or a CI run, has of a job, with its files",
+    "push": "put what is done here into a store",
+    "store": "look into a store, or delete what is old in it (store ls, store prune)",
     "init": "write a job file from a shell script, a Makefile or a GitHub workflow (init [FILE])",
     "schema": "print the JSON Schema of the job file, for editors",
     "completion": "print a completion script (completion bash, zsh, fish or powershell)",
     "doctor": "look at this machine and say what could go wrong, and what to do",
 }
+
+ABOUT_STORES = ("ls", "prune")
+"""What the verb ``store`` does."""
 
 ABOUT_STEPS = ("reset", "accept")
 """The verbs that take ids of steps."""
@@ -34,7 +40,8 @@ ABOUT_STEPS = ("reset", "accept")
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """Those that there are completion scripts for."""
 
-_WITH_JOB = ("run", "plan", "graph", "status", "report", "logs", "reset", "accept")
+_WITH_JOB = ("run", "plan", "graph", "status", "report", "logs", "reset", "accept", "pull", "push")
+_WITH_STORE = ("run", "plan", "graph", "pull", "push")
 _VERBS_OF = {
     "help": tuple(VERBS),
     "directory": tuple(VERBS),
@@ -42,29 +49,61 @@ _VERBS_OF = {
     "file": (*_WITH_JOB, "init"),
     "step": _WITH_JOB,
     "state_dir": (*_WITH_JOB, "doctor"),
-    "json": ("run", "plan", "status", "reset", "accept", "doctor"),
-    "wait_lock": ("run", "reset", "accept"),
+    "json": ("run", "plan", "status", "reset", "accept", "pull", "push", "store", "doctor"),
+    "wait_lock": ("run", "reset", "accept", "pull", "push"),
+    "store": (*_WITH_STORE, "store"),
+    **dict.fromkeys(("scope", "run_id"), _WITH_STORE),
+    **dict.fromkeys(("exclude", "max_size", "fail_on_store_error"), ("run", "push")),
+    "read_only": ("run",),
+    "verify": ("run", "plan", "graph", "pull", "push"),
     "quiet": ("run",),
+    "verbose": ("run",),
     "no_pty": ("run",),
+    "no_live": ("run",),
+    "color": ("run",),
+    "on_finish": ("run",),
+    "rate": ("run", "status", "report"),
     "report": ("run",),
     "version": ("run",),
     "status": ("run",),
     "reset": ("run",),
-    "dry_run": ("run",),
+    "dry_run": ("run", "store"),
 }
 _OTHERWISE = ("run", "plan", "graph")  # what a run is told, its plan may be told too
+_CHANGES_NO_PLAN = frozenset(
+    {
+        "step_log",
+        "logs_dir",
+        "no_logs",
+        "timeout",
+        "step_timeout",
+        "retry",
+        "backoff",
+        "backoff_max",
+        "jitter",
+        "retry_on",
+        "wait_online",
+        "idle_timeout",
+        "budget",
+        "on_hangup",
+        "continue_on_error",
+        "max_failures",
+    }
+)
+"""What says how steps run, not which: a plan takes them, so that the words of a run will do, and is the same."""
 
 _TOP = """\
 usage: checkpoint-run [VERB] [options]
 
 Runs the named steps of a job and keeps what is done: the next run does only
-what is left. 'checkpoint-run VERB --help' has all options of a verb.
+what is left. 'checkpoint-run help VERB' has all options of a verb.
 
   run                run what is left (no verb means this)
   plan, graph        what a run would do, and why; the steps as a picture
   status, report     what is recorded of each step; the same as an HTML page
   logs ID            what a step printed
   reset, accept, save  forget; take as done; make progress durable in a step
+  pull, push, store  state and files from and to a store, or from a CI run
   init, schema       make a job file from what is there; its JSON Schema
   completion, doctor completion for your shell; a look at this machine
 
@@ -91,9 +130,15 @@ class _Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         if self.verb is None:
             return _TOP
+        idle = []
         for action in self._actions:
             if not belongs(action.dest, self.verb):
                 action.help = argparse.SUPPRESS
+            elif self.verb in ("plan", "graph") and action.dest in _CHANGES_NO_PLAN:
+                idle.append(action.option_strings[-1])
+                action.help = argparse.SUPPRESS
+        if idle:
+            self.epilog = f"A run's other options may stand here too; they change nothing: {', '.join(idle)}."
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -148,12 +193,33 @@ def _limit(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _age(text: str) -> float:
+    days = re.fullmatch(r"([0-9]{1,6})d", text)
+    return int(days[1]) * 86400.0 if days else _duration(text)
+
+
 def _endpoint(text: str) -> str:
     try:
         parse_endpoint(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def _rate(text: str) -> Any:  # a Rate, whose module is not read before it is needed
+    from checkpoint_action.report.money import parse_rate  # noqa: PLC0415  # only where it is asked for
+
+    try:
+        return parse_rate(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _count(least: int) -> type:
@@ -172,9 +238,12 @@ def belongs(dest: str, verb: str) -> bool:
 
 _OWN = {
     "logs": ("id", "follow"),
+    "plan": ("matrix",),
     "graph": ("format",),
     "report": ("page",),
-    "init": ("source", "overwrite"),
+    "init": ("source", "overwrite", "target"),
+    "pull": ("github", "run", "attempt", "overwrite"),
+    "store": ("older_than", "keep"),
     "completion": ("shell_name",),
 }
 _WORDS = {
@@ -183,6 +252,7 @@ _WORDS = {
     "reset": "[ID ...]",
     "accept": "ID ...",
     "init": "[FILE]",
+    "store": "ls|prune [URL]",
     "completion": "|".join(SHELLS),
 }
 
@@ -200,11 +270,18 @@ def parser_of(verb: str | None) -> _Parser:
     _add_job_options(parser)
     _add_limit_options(parser)
     _add_state_options(parser)
+    _add_store_options(parser)
     parser.add_argument("--version", action="version", version=f"checkpoint-run {__version__}")
     own = parser.add_argument_group(f"{verb} alone")
     if verb == "logs":
         own.add_argument("id", metavar="id", help="the step's id")
         own.add_argument("--follow", action="store_true", help="go on as it comes, until the step ends")
+    elif verb == "plan":
+        own.add_argument(
+            "--matrix",
+            action="store_true",
+            help="print the steps that can run next as one line of JSON, for strategy.matrix of a GitHub workflow",
+        )
     elif verb == "graph":
         own.add_argument(
             "--format", choices=("text", "mermaid", "svg"), default="text", help="what the picture is (default: text)"
@@ -215,6 +292,20 @@ def parser_of(verb: str | None) -> _Parser:
         )
     elif verb == "init":
         own.add_argument("--overwrite", action="store_true", help="write over the job file where there is one already")
+        own.add_argument(
+            "--target",
+            metavar="NAME",
+            action="append",
+            help="of a Makefile: what to make (default: its first target); give it as often as needed",
+        )
+    elif verb == "pull":
+        own.add_argument("--github", metavar="OWNER/REPO", help="from a run of GitHub Actions, with GITHUB_TOKEN")
+        own.add_argument("--run", metavar="ID", help="the run: the number in its address")
+        own.add_argument("--attempt", metavar="N", type=_count(1), help="as it was after this attempt (default: all)")
+        own.add_argument("--overwrite", action="store_true", help="write over files that no step has left like that")
+    elif verb == "store":
+        own.add_argument("--older-than", metavar="DURATION", type=_age, help="prune: delete what is older (7d)")
+        own.add_argument("--keep", metavar="N", type=_count(0), default=1, help="prune: but no job's N newest (1)")
     elif verb == "completion":
         own.add_argument("shell_name", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
     return parser
@@ -275,6 +366,25 @@ def _add_limit_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_store_options(parser: argparse.ArgumentParser) -> None:
+    stores = parser.add_argument_group("stores: steps kept for other machines")
+    stores.add_argument(
+        "--store",
+        metavar="URL",
+        help="file:///folder, s3://, gs:// or az://bucket/prefix (default: CHECKPOINT_STORE; none: no store)",
+    )
+    stores.add_argument(
+        "--scope",
+        choices=("run", "commit", "content"),
+        help="whom a checkpoint serves: tries of one run (in CI), of one commit, or whoever has the same inputs",
+    )
+    stores.add_argument("--run-id", metavar="NAME", help="what ties the tries together where no CI system does")
+    stores.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="what is never kept")
+    stores.add_argument("--max-size", metavar="SIZE", type=_size, help="leave steps out that leave more, such as 2GiB")
+    stores.add_argument("--read-only", action="store_true", help="take from the store, put nothing into it")
+    stores.add_argument("--fail-on-store-error", action="store_true", help="a store that fails is an error")
+
+
 def _add_state_options(parser: argparse.ArgumentParser) -> None:
     state = parser.add_argument_group("state and views")
     state.add_argument("--state-dir", metavar="DIR", default=".", help="folder of the state files (default: .)")
@@ -314,8 +424,20 @@ def _add_state_options(parser: argparse.ArgumentParser) -> None:
     state.add_argument("--reset", action="store_true", help="the verb reset")
     state.add_argument("--dry-run", action="store_true", help="the verb plan: executes and writes nothing")
     state.add_argument("--json", action="store_true", help="for programs: plan, records or one event a line")
-    state.add_argument(
+    loud = state.add_mutually_exclusive_group()
+    loud.add_argument(
         "-q", "--quiet", action="store_true", help="only say what went wrong; output of steps only to their logs"
+    )
+    loud.add_argument("-v", "--verbose", action="store_true", help="say more: commands, what was verified, transfers")
+    state.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto; heeds NO_COLOR)"
     )
     state.add_argument("--report", metavar="FILE.html", help="write the run as one HTML page at its end")
     state.add_argument("--no-pty", action="store_true", help="steps see a pipe instead of a terminal")
+    state.add_argument("--no-live", action="store_true", help="draw nothing at the bottom of the terminal")
+    state.add_argument(
+        "--on-finish", metavar="COMMAND", help="run this at the end; it finds the result in CHECKPOINT_RESULT"
+    )
+    state.add_argument(
+        "--rate", metavar="MONEY", type=_rate, help="price of machine time (0.48/h, $0.008/min), to say what is saved"
+    )

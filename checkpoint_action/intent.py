@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from checkpoint_action.arguments import VERBS
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.flags import Overrides, apply_overrides, steps_from_flags
 from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, unknown_id
 from checkpoint_action.model import SYSTEM_SHELL, Job
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 __all__ = [
+    "SIGNING_KEY",
+    "STORE",
     "Surroundings",
+    "asks_for_store",
     "check_ids",
     "job_of",
     "lock_wait",
@@ -28,6 +31,12 @@ __all__ = [
     "selection_of",
     "state_paths",
 ]
+
+STORE = "CHECKPOINT_STORE"
+"""The variable that names a store where no option does."""
+
+SIGNING_KEY = "CHECKPOINT_SIGNING_KEY"
+"""The variable that has the key that archives are signed with. No step sees it."""
 
 _FILES = ("checkpoint.yml", "checkpoint.yaml")
 
@@ -64,18 +73,18 @@ def job_of(options: argparse.Namespace) -> Job:
     :raises UsageError: it means none, or it is not usable.
     """
     if options.file is not None and options.step:
-        raise UsageError("--file and --step exclude each other; put the step into the file")
+        raise UsageError("--file and --step exclude each other; put the step into the file", Kind.EXCLUSIVE)
     try:
         cwd = Path.cwd()
     except OSError as error:
-        raise UsageError(f"the current folder cannot be used: {error.strerror}; give -C DIR") from None
+        raise UsageError(f"the current folder cannot be used: {error.strerror}; give -C DIR", Kind.FOLDER) from None
     path = _job_file(options)
     if path is not None:
         from checkpoint_action.jobfile.resolve import JobDefaults, load_job, read_job_file  # noqa: PLC0415  # YAML
 
         for flag in ("shell", "chain"):
             if getattr(options, flag):
-                raise UsageError(f"--{flag} is for --step; write it into {path}")
+                raise UsageError(f"--{flag} is for --step; write it into {path}", Kind.EXCLUSIVE)
         folder = path.resolve().parent.name
         job = load_job(
             read_job_file(path, str(path)),
@@ -85,14 +94,29 @@ def job_of(options: argparse.Namespace) -> Job:
     elif options.step:
         steps = steps_from_flags(options.step, cwd=cwd, shell=options.shell or SYSTEM_SHELL, chain=options.chain)
         if options.job is None:
-            raise UsageError("--job is missing; give the job a name, for example --job build")
+            raise UsageError("--job is missing; give the job a name, for example --job build", Kind.NO_STEPS)
         job = Job(name=options.job, root=cwd, steps=tuple(steps), in_order=options.jobs == 1)
     else:
-        raise UsageError(f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(_FILES)} here)")
+        raise UsageError(
+            f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(_FILES)} here)", Kind.NO_STEPS
+        )
     # State that lies elsewhere does not move with the folder, and may serve several.
     movable = Path(options.state_dir).resolve().is_relative_to(cwd.resolve())
     changed = apply_overrides(job, _overrides(options, cwd))
-    return replace(changed, name=_name(options, job.name), movable=movable)
+    return replace(changed, name=_name(options, job.name), movable=movable, words=_words(options))
+
+
+def _words(options: argparse.Namespace) -> str:
+    """What names the job again in a command that is to be copied: of steps on the command line nothing short does."""
+    given = (("-C", options.directory), ("-f", options.file), ("--job", options.job))
+    named = [word for flag, value in given if value is not None for word in (flag, value)]
+    if options.state_dir != ".":
+        named += ["--state-dir", options.state_dir]
+    if options.step or not named:
+        return ""
+    import shlex  # noqa: PLC0415  # only where there is something to quote
+
+    return " " + shlex.join(named)
 
 
 def _job_file(options: argparse.Namespace) -> Path | None:
@@ -127,7 +151,7 @@ def _overrides(options: argparse.Namespace, cwd: Path) -> Overrides:
 def _name(options: argparse.Namespace, default: str) -> str:
     name = default if options.job is None else options.job
     if not is_name(name):
-        raise UsageError(f"--job '{name}' is not valid; use {NAME_RULE}")
+        raise UsageError(f"--job '{name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
     return str(name)
 
 
@@ -150,15 +174,24 @@ def selection_of(options: argparse.Namespace, job: Job) -> Selection:
     for flag, names in (("--only", only), ("--from", [options.first] if options.first else []), ("--force", forced)):
         check_ids(flag, names, ids)
     if only and options.first:
-        raise UsageError("--only and --from exclude each other; name all steps that are to run with --only")
+        raise UsageError(
+            "--only and --from exclude each other; name all steps that are to run with --only", Kind.EXCLUSIVE
+        )
     if only and everything:
-        raise UsageError("--only runs its steps whatever is recorded of them; leave --force out")
+        raise UsageError("--only runs its steps whatever is recorded of them; leave --force out", Kind.EXCLUSIVE)
     outside = next((name for name in forced if only and name not in only), None)
     if outside is not None:
-        raise UsageError(f"--force '{outside}': --only leaves this step out; name it there instead")
+        raise UsageError(f"--force '{outside}': --only leaves this step out; name it there instead", Kind.EXCLUSIVE)
     selected = only or (ids[ids.index(options.first) :] if options.first else [])
     named = frozenset([*forced, *only, *([options.first] if options.first else [])])
     return Selection(everything, frozenset(forced), frozenset(selected), only=bool(only), named=named)
+
+
+def asks_for_store(options: argparse.Namespace, env: Mapping[str, str]) -> bool:
+    """Whether a command line has a word to say about stores, or the environment names one."""
+    named = options.store or env.get(STORE)
+    words = (options.scope, options.run_id, options.exclude, options.max_size, options.read_only)
+    return bool(named or any(words) or options.fail_on_store_error)
 
 
 def check_ids(what: str, names: Collection[str], valid: Collection[str]) -> None:
@@ -172,8 +205,9 @@ def check_ids(what: str, names: Collection[str], valid: Collection[str]) -> None
             several = (
                 "give the first one; all after it run too" if what == "--from" else "give ids with a space between them"
             )
-            hint = "; a verb comes first, before all options" if name in VERBS else unknown_id(name, valid, several)
-            raise UsageError(f"{what} '{name}': no step has this id{hint}")
+            first = f"; a verb comes first: checkpoint-run {name} and then the options"
+            hint = first if name in VERBS else unknown_id(name, valid, several)
+            raise UsageError(f"{what} '{name}': no step has this id{hint}", Kind.NO_SUCH_STEP)
 
 
 def state_paths(options: argparse.Namespace, job: str) -> StatePaths:

@@ -114,6 +114,7 @@ class Step:
     :param inputs: globs below ``cwd`` whose content counts; none declared is ``None``.
     :param tracked_inputs: whether all files that git tracks below the job's root count, as they are.
     :param outputs: paths and globs below ``cwd``, :data:`AUTO`, or nothing.
+    :param outputs_assumed: whether the job says nothing of its outputs, so that they count for nothing.
     :param partial: paths and globs below ``cwd`` that an unfinished try leaves for the next to continue from.
     :param needs: ids of steps whose results count.
     :param timeout: seconds a try may take.
@@ -135,6 +136,7 @@ class Step:
     inputs: tuple[str, ...] | None = None
     tracked_inputs: bool = False
     outputs: tuple[str, ...] | Literal["auto"] = ()
+    outputs_assumed: bool = False
     partial: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     timeout: float | None = None
@@ -158,6 +160,7 @@ class Job:
     :param secrets: names of outside variables whose values never reach state, logs or reports.
     :param max_failures: failures after which no further step starts, where failures do not stop the job.
     :param budget: seconds the run may take before it stops by itself.
+    :param words: what a command line has to say to mean this job, with a space before it; for commands to be copied.
     """
 
     name: str
@@ -169,6 +172,7 @@ class Job:
     budget: float | None = None
     movable: bool = True
     in_order: bool = False
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

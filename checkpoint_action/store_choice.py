@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.store.fallback import FallbackStore
 from checkpoint_action.store.github_artifact import GithubArtifactStore
 from checkpoint_action.store.github_cache import GithubCacheStore
+from checkpoint_action.store.urls import store_for
 from checkpoint_action.toolkit.artifact import ArtifactClient, FindBy
 from checkpoint_action.toolkit.cache import Cache
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from checkpoint_action.action_inputs import ActionInputs
     from checkpoint_action.store.base import Store
 
-__all__ = ["RETENTION_DAYS", "choose_store", "log_artifacts"]
+__all__ = ["RETENTION_DAYS", "choose_store", "log_artifacts", "takes_only"]
 
 RETENTION_DAYS = 7
 """Days that artifacts are kept when nothing is said: as long as the cache keeps what nobody uses. A run can be re-run
@@ -61,10 +62,28 @@ def choose_store(
     """
     if inputs.store == "none":
         return None
+    if not inputs.store_url:
+        return _offered_store(inputs, env, runtime, order=order, warn=warn, tell=tell, mask=mask)
+    if takes_only(inputs, env):
+        tell(f"{_stranger(env.get('GITHUB_EVENT_NAME', ''), 'the store')}: steps are only put back from it")
+    return store_for(inputs.store_url, order=order) if inputs.scope == "run" else store_for(inputs.store_url)
+
+
+def _offered_store(
+    inputs: ActionInputs,
+    env: Mapping[str, str],
+    runtime: Mapping[str, str],
+    *,
+    order: Callable[[str], tuple[object, ...] | None],
+    warn: Callable[[str], None],
+    tell: Callable[[str], None],
+    mask: Callable[[str], None],
+) -> Store | None:
+    """One that the runner offers."""
     try:
         offered = Runtime.resolve({**runtime, **{name: env.get(name, "") for name in _TOLD}})
     except ToolkitError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error), Kind.NO_STORE) from None
     if offered.token:
         mask(offered.token)
     http = HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env)
@@ -74,11 +93,11 @@ def choose_store(
     if wanted:
         said = f"{no_cache}, and no artifacts: {no_artifacts}" if inputs.store == "auto" else wanted
         if inputs.fail_on_store_error or inputs.store != "auto":
-            raise UsageError(f"{said}: {_LOST}; use the input 'store: none' if that is meant")
+            raise UsageError(f"{said}: {_LOST}; use the input 'store: none' if that is meant", Kind.NO_STORE)
         warn(f"{said}: {_LOST}")
         return None
     event = env.get("GITHUB_EVENT_NAME", "")
-    low_trust = event in _LOW_TRUST and inputs.scope != "run"
+    low_trust = _is_low_trust(inputs, env)
     if inputs.store == "cache" or (inputs.store == "auto" and no_artifacts):
         if not low_trust:
             return GithubCacheStore(Cache(offered, http, mask=mask))
@@ -128,8 +147,17 @@ def log_artifacts(
     return ArtifactClient(offered, HttpClient(user_agent=f"checkpoint-run/{__version__}", env=env), mask=mask)
 
 
-def _stranger(event: str) -> str:
-    return f"a run for {event} may work with a stranger's code, so what it makes is not put into the cache"
+def takes_only(inputs: ActionInputs, env: Mapping[str, str]) -> bool:
+    """Whether nothing may be put into a store that others trust: what a stranger's code makes must not serve them."""
+    return bool(inputs.store_url) and _is_low_trust(inputs, env)
+
+
+def _is_low_trust(inputs: ActionInputs, env: Mapping[str, str]) -> bool:
+    return env.get("GITHUB_EVENT_NAME", "") in _LOW_TRUST and inputs.scope != "run"
+
+
+def _stranger(event: str, place: str = "the cache") -> str:
+    return f"a run for {event} may work with a stranger's code, so what it makes is not put into {place}"
 
 
 def _has_cache(offered: Runtime) -> bool:

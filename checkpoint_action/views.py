@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
-from checkpoint_action.intent import job_of, named_job, selection_of, state_paths
+from checkpoint_action.errors import Kind, UsageError
+from checkpoint_action.intent import asks_for_store, job_of, named_job, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name, unknown_id
-from checkpoint_action.model import Action, Reason, Status
+from checkpoint_action.model import Reason, Status
 from checkpoint_action.runner.journal import load
 from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.runner.looking import foreseen, recorded
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from checkpoint_action.intent import Surroundings
     from checkpoint_action.model import Job, Plan, Record
@@ -27,9 +29,22 @@ def plan(options: argparse.Namespace, around: Surroundings) -> int:
     """Say what a run would do, and why."""
     from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415  # only what the verb needs
 
+    if getattr(options, "matrix", False):
+        return _matrix(options, around)
     _, planned = _planned(options, around)
     for line in [plan_json(planned)] if options.json else plan_lines(planned):
         around.answer(line)
+    return 0
+
+
+def _matrix(options: argparse.Namespace, around: Surroundings) -> int:
+    """Print the steps that can run next, each on a machine of its own."""
+    from checkpoint_action.runner.fanout import level_of, matrix_text, without_always  # noqa: PLC0415  # only for this
+
+    job, planned = _planned(options, around, without_always)
+    withheld = {one.step for one in planned.decisions if one.reason is Reason.HANDS_ON_SECRET}
+    level = level_of(job, planned, withheld.union(step.id for step in job_of(options).steps if step.always))
+    around.answer(matrix_text(level))
     return 0
 
 
@@ -54,31 +69,22 @@ def graph(options: argparse.Namespace, around: Surroundings) -> int:
     return 0
 
 
-def _planned(options: argparse.Namespace, around: Surroundings) -> tuple[Job, Plan]:
-    """The job and what a run would do with it, in the midst of one too."""
+def _planned(
+    options: argparse.Namespace, around: Surroundings, change: Callable[[Job], Job] = lambda job: job
+) -> tuple[Job, Plan]:
+    """The job and what a run would do with it, in the midst of one too.
+
+    :param change: what the job is made into before.
+    """
     from checkpoint_action.runner.masks import hide, secret_texts  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.runner.plan import plan_job  # noqa: PLC0415
 
-    job = job_of(options)
-    selection = selection_of(options, job)
-    paths = state_paths(options, job.name)
-    loaded = load(paths)
-    around.warn(loaded.warnings)
-    going_on = JobLock(paths.lock).held()
-    if going_on:
-        around.warn(["a run of this job is going on; this is how things stand in the middle of it"])
-    digests = None
-    if options.verify == "stat":
-        from checkpoint_action.runner.digest_index import read_index  # noqa: PLC0415  # only where it is asked for
-        from checkpoint_action.runner.hashing import ContentDigests  # noqa: PLC0415
-
-        digests = ContentDigests(known=read_index(paths.index))
-    records = loaded.records
-    if going_on:  # what runs has not died in the middle, and nothing waits for a person
-        records = {step: _as_stopped(record) for step, record in records.items()}
-    planned = plan_job(job, records, around.env, selection=selection, digests=digests)
-    if going_on:
-        planned = _beside_a_run(planned, loaded.records)
+    job = change(job_of(options))
+    with _told(options, job, around) as (job, told):
+        selection = selection_of(options, job)
+        paths = state_paths(options, job.name)
+        found = foreseen(job, paths, around.env, selection, trust_stat=options.verify == "stat", told=told)
+    around.warn(found.warnings)
+    planned = found.plan
     if not around.out.isatty():
         values = secret_texts(job.secrets, around.env)
         decisions = (replace(one, detail=hide(one.detail, values)) for one in planned.decisions)
@@ -86,20 +92,28 @@ def _planned(options: argparse.Namespace, around: Surroundings) -> tuple[Job, Pl
     return job, planned
 
 
-def _as_stopped(record: Record) -> Record:
-    return replace(record, status=Status.INTERRUPTED) if record.status is Status.RUNNING else record
+@contextmanager
+def _told(
+    options: argparse.Namespace, job: Job, around: Surroundings
+) -> Iterator[tuple[Job, Callable[[Mapping[str, Record]], Mapping[str, Record]]]]:
+    """The job as a run sees it, and what asks the store, where there is one; nothing here is changed by it."""
+    if not asks_for_store(options, around.env):
+        yield job, lambda _records: {}
+        return
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # only where a store is asked for
 
+    from checkpoint_action.store_use import store_use_of  # noqa: PLC0415
 
-def _beside_a_run(planned: Plan, records: Mapping[str, Record]) -> Plan:
-    """A plan whose running steps are called so: they have not died."""
-    running = {step for step, record in records.items() if record.status is Status.RUNNING}
-    decisions = (
-        replace(one, action=Action.RUN, reason=Reason.INTERRUPTED_BEFORE, detail="it is running right now")
-        if one.step in running
-        else one
-        for one in planned.decisions
-    )
-    return replace(planned, decisions=tuple(decisions))
+    use = store_use_of(options, job, around.env)
+    if use is None:
+        yield job, lambda _records: {}
+        return
+    job = use.prepared(job, around.env)
+    with TemporaryDirectory(prefix="checkpoint-run-", ignore_cleanup_errors=True) as name:
+        checkpoints = use.checkpoints(
+            job, state_paths(options, job.name), folder=Path(name), warn=lambda text: around.warn([text])
+        )
+        yield job, lambda records: checkpoints.learn([step.id for step in job.steps], records, look_only=True)
 
 
 def status(options: argparse.Namespace, around: Surroundings) -> int:
@@ -107,14 +121,11 @@ def status(options: argparse.Namespace, around: Surroundings) -> int:
     from checkpoint_action.report.tables import status_json, status_lines  # noqa: PLC0415  # only what the verb needs
 
     name, steps = named_job(options)
-    paths = state_paths(options, name)
-    loaded = load(paths)
-    around.warn(loaded.warnings)
-    steps += [step for step in loaded.records if step not in steps]
-    records = loaded.records
-    if not JobLock(paths.lock).held():
-        records = {step: _after_death(record) for step, record in records.items()}
-    lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records)
+    found = recorded(state_paths(options, name))
+    around.warn(found.warnings)
+    records = found.records
+    steps += [step for step in records if step not in steps]
+    lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records, options.rate)
     for line in lines:
         around.answer(line)
     return 0
@@ -126,24 +137,15 @@ def report(options: argparse.Namespace, around: Surroundings) -> int:
     from checkpoint_action.runner.masks import secret_texts  # noqa: PLC0415
 
     job = job_of(options)
-    paths = state_paths(options, job.name)
-    loaded = load(paths)
-    around.warn(loaded.warnings)
+    found = recorded(state_paths(options, job.name))
+    around.warn(found.warnings)
+    records = found.records
     steps = [step.id for step in job.steps]
-    steps += [step for step in loaded.records if step not in steps]
-    records = loaded.records
-    if not JobLock(paths.lock).held():
-        records = {step: _after_death(record) for step, record in records.items()}
-    write_page(Path(options.page), job.name, steps, records, secret_texts(job.secrets, around.env))
+    steps += [step for step in records if step not in steps]
+    secrets = secret_texts(job.secrets, around.env)
+    write_page(Path(options.page), job.name, steps, records, secrets, rate=options.rate)
     around.answer(f"wrote {options.page}")
     return 0
-
-
-def _after_death(record: Record) -> Record:
-    """A record as it reads when no run is on: what still says that it runs was cut off."""
-    if record.status is not Status.RUNNING:
-        return record
-    return replace(record, status=Status.INTERRUPTED, error=record.error or "the run ended without a word")
 
 
 def logs(options: argparse.Namespace, _around: Surroundings) -> int:
@@ -157,12 +159,15 @@ def logs(options: argparse.Namespace, _around: Surroundings) -> int:
     record = records.get(options.id)
     if record is None:
         if options.id in steps:
-            raise UsageError(f"step '{options.id}' has not run yet, so it has no log")
+            raise UsageError(f"step '{options.id}' has not run yet, so it has no log", Kind.NO_LOG)
         hint = unknown_id(options.id, [*steps, *records], "give the id of one step")
-        raise UsageError(f"logs '{options.id}': {'no step has this id' if steps else 'no such step has run'}{hint}")
+        raise UsageError(
+            f"logs '{options.id}': {'no step has this id' if steps else 'no such step has run'}{hint}",
+            Kind.NO_SUCH_STEP,
+        )
     if not record.log:
         why = "it was accepted and not run" if record.accepted else "it ran with --no-logs"
-        raise UsageError(f"step '{options.id}' has no log; {why}")
+        raise UsageError(f"step '{options.id}' has no log; {why}", Kind.NO_LOG)
 
     def running() -> bool:
         now = load(paths).records.get(options.id)
@@ -175,6 +180,6 @@ def logs(options: argparse.Namespace, _around: Surroundings) -> int:
     try:
         follow_log(path, output.write, running)
     except OSError as error:
-        raise UsageError(f"cannot read the log {record.log}: {error.strerror}") from None
+        raise UsageError(f"cannot read the log {record.log}: {error.strerror}", Kind.NO_LOG) from None
     output.check()
     return 0

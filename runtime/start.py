@@ -7,14 +7,19 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from runtime import bootstrap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["main", "read_secrets"]
 
 PR_SET_DUMPABLE = 4
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+WITH_CLOUD = Path(__file__).with_name("requirements-cloud.txt")
+CLOUDS = ("s3://", "gs://", "az://")
 
 
 def main() -> int:
@@ -29,7 +34,7 @@ def main() -> int:
     for name in [name for name in os.environ if name.startswith("CPR_")]:
         del os.environ[name]  # ours, not the user's commands'
     try:
-        packages = bootstrap.ensure(REQUIREMENTS, env)
+        packages = bootstrap.ensure(requirements_for(env), env)
     except bootstrap.BootstrapError as error:
         sys.stdout.write(f"::error::{bootstrap.escape(str(error))}\n")
         return 1
@@ -42,6 +47,11 @@ def main() -> int:
         return action.main(env | secrets, runtime)
     except KeyboardInterrupt:  # before the job began
         return 130
+
+
+def requirements_for(env: Mapping[str, str]) -> Path:
+    """Which packages the action needs: those for object stores are large, and few jobs want them."""
+    return WITH_CLOUD if env.get("CPR_INPUT_STORE", "").strip().startswith(CLOUDS) else REQUIREMENTS
 
 
 def close_to_others() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PROGRAM", "Console", "lines_of", "tree"]
+__all__ = ["PROGRAM", "Console", "lines_of", "plain", "tree"]
 
 PROGRAM = Path(sys.executable).with_name("checkpoint-run.exe" if sys.platform == "win32" else "checkpoint-run")
 _TIMEOUT = 60.0  # seconds; only ever reached by a run that hangs
@@ -108,6 +109,13 @@ class Console:
             return len((self.folder / name).read_bytes().splitlines())
         except FileNotFoundError:
             return 0
+
+
+def plain(text: str) -> str:
+    """What is said of errors, without the codes that each of them must have."""
+    said, count = re.subn(r"^(checkpoint-run: error) CPR\d{3}: ", r"\1: ", text, flags=re.MULTILINE)
+    assert count == len(re.findall("^checkpoint-run: error", text, flags=re.MULTILINE)), text
+    return said
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:

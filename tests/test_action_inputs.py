@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -150,3 +150,17 @@ def test_a_folder_outside_the_workspace_is_a_mistake(tmp_path: Path, folder: str
     env = {"GITHUB_WORKSPACE": str(tmp_path), "CPR_INPUT_WORKING_DIRECTORY": folder}
     with pytest.raises(UsageError, match="is not in the workspace"):
         read_inputs(env)
+
+
+def test_who_shares_is_known_by_the_name_alone(env: dict[str, str]) -> None:
+    def identity(**other: str) -> tuple[Any, Any, str]:
+        found = read_inputs(env | other)
+        return found.store_identity, found.identity, found.defaults.name
+
+    leg = {"GITHUB_JOB": "leg", "CPR_INPUT_MATRIX": '{"step":"a"}', "CPR_INPUT_USE": "x", "GITHUB_WORKFLOW_REF": "w@r"}
+    shared = [identity(CPR_INPUT_SHARE="demo job", **job) for job in ({"GITHUB_JOB": "plan"}, leg)]
+    assert shared[0][0] == shared[1][0]
+    assert shared[0][1] != shared[1][1], "state on one machine is each one's own"
+    assert shared[0][2] == shared[1][2] == "demo-job"
+    for other in ({"CPR_INPUT_SHARE": "x"}, {"RUNNER_OS": "macOS"}, {"CPR_INPUT_JOB": "x"}, {"CPR_INPUT_SHARE": ""}):
+        assert identity(**{"CPR_INPUT_SHARE": "demo job"} | other)[0] != shared[0][0]

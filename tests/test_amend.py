@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console import Console, tree
+from tests.console import Console, plain, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh"),
     pytest.mark.timeout(90),
 ]
@@ -116,8 +117,11 @@ def test_reset_of_a_step_of_which_nothing_is_recorded(chain: Console) -> None:
     write(chain, ("id: c", "id: d"))
     before = chain.state("j")
     ended = chain.run("reset", "d")
-    assert ended.returncode == 0
+    said = "checkpoint-run: job j: nothing was recorded of 'd', so there was nothing to forget\n"
+    assert (ended.returncode, ended.stdout) == (0, said)
     assert chain.state("j") == before
+    both = chain.run("reset", "d", "b", "--json")
+    assert json.loads(both.stdout) == {"job": "j", "forgotten": ["b"]}
 
 
 def test_reset_where_nothing_is_recorded_at_all(console: Console) -> None:
@@ -134,7 +138,7 @@ def test_reset_of_an_unknown_step_names_the_nearest_and_changes_nothing(
     before = tree(console.folder)
     refused = console.run("reset", "a", "B", *words)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == "checkpoint-run: error: reset 'B': no step has this id; did you mean 'b'?\n"
+    assert refused.stderr == "checkpoint-run: error CPR104: reset 'B': no step has this id; did you mean 'b'?\n"
     assert tree(console.folder) == before
 
 
@@ -222,7 +226,8 @@ def test_a_missing_output_is_named_and_nothing_is_written(console: Console) -> N
     refused = console.run("accept", "a", "b")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "checkpoint-run: error: accept 'b': its declared output b.out is not there; make it, or let the step run\n"
+        "checkpoint-run: error CPR304: accept 'b': its declared output b.out is not there; "
+        "make it, or let the step run\n"
     )
     assert {path: one[2] for path, one in tree(console.folder).items()} == {
         path: one[2] for path, one in before.items()
@@ -242,7 +247,7 @@ def test_a_need_that_is_not_done_is_named(console: Console) -> None:
     refused = console.run("accept", "c")
     assert refused.returncode == 2
     assert refused.stderr == (
-        "checkpoint-run: error: accept 'c': it needs 'b', which is not done (never-ran); run that first, "
+        "checkpoint-run: error CPR304: accept 'c': it needs 'b', which is not done (never-ran); run that first, "
         "or accept it too\n"
     )
     assert not list(console.folder.glob(".checkpoint-run-*"))
@@ -372,7 +377,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(console: Console, words: tupl
     refused = console.run(*words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert one_line(refused.stderr)
-    assert refused.stderr.startswith(f"checkpoint-run: error: {said}")
+    assert plain(refused.stderr).startswith(f"checkpoint-run: error: {said}")
     assert list(console.folder.iterdir()) == []
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from checkpoint_action import __version__, cli
 from checkpoint_action.arguments import VERBS
-from tests.console import PROGRAM, Console, environment, lines_of, tree
+from tests.console import PROGRAM, Console, environment, lines_of, plain, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ def test_directory(console: Console) -> None:
     missing = console.run("-C", "none", "--job", "j", "--step", "a:true")
     assert (missing.returncode, missing.stderr) == (
         2,
-        "checkpoint-run: error: -C none: No such file or directory\n",
+        "checkpoint-run: error CPR110: -C none: No such file or directory\n",
     )
 
 
@@ -102,6 +102,7 @@ def test_chain_makes_a_changed_step_run_what_follows(console: Console) -> None:
     assert (console.count("a"), console.count("b")) == (2, 2)
 
 
+@pytest.mark.slow
 def test_shell_changes_what_runs_a_step(console: Console) -> None:
     assert console.run("--job", "j", "--step", "a:false | true").returncode == 0
     assert console.run("--job", "k", "--shell", "bash", "--step", "a:false | true").returncode == 1
@@ -131,6 +132,7 @@ def test_a_job_files_default_shell_sees_failures_in_pipes_and_in_the_middle(cons
     assert console.statuses("j") == {"a": "failed"}
 
 
+@pytest.mark.slow
 def test_a_job_file_with_other_line_ends_is_the_same_job(console: Console) -> None:
     text = "job: j\nsteps:\n- id: a\n  run: |\n    echo one\n    echo two >a\n- {id: b, run: cat a}\n"
     write(console, text)
@@ -249,7 +251,7 @@ def test_a_mistake_in_a_job_file_is_one_line_and_changes_nothing(
     out, err = capfd.readouterr()
     assert out == ""
     assert one_line(err)
-    assert err.startswith(f"checkpoint-run: error: {said}")
+    assert plain(err).startswith(f"checkpoint-run: error: {said}")
     assert tree(console.folder) == before
 
 
@@ -294,7 +296,19 @@ STEP = ("--step", "a:echo x >a")
         (("--job", "j", *STEP, "--timout", "5"), "unknown option '--timout'; did you mean '--timeout'?"),
         (("--job", "j", *STEP, "--time", "5"), "unknown option '--time'"),
         (("--job", "j", *STEP, "extra"), "unknown word 'extra'; to choose steps write --only extra"),
-        (("--job", "j", *STEP, "status"), "unknown word 'status'; a verb comes first, before all options"),
+        (
+            ("--job", "j", "--step", "a:'x'", "status"),
+            """a verb comes first, before all options; write checkpoint-run status --job j --step 'a:'"'"'x'"'"''\n""",
+        ),
+        (
+            ("--job", "plan", *STEP, "--timeout", "5", "plan"),
+            "a verb comes first, before all options; write checkpoint-run plan --job plan --step",
+        ),
+        (
+            ("--job", "j", "--step", "a:x\ny", "plan"),
+            "a verb comes first, before all options; write checkpoint-run plan and then the options",
+        ),
+        (("help", "statsu"), "help 'statsu': no such verb; did you mean 'status'?; valid are run, plan"),
         (("statsu",), "unknown verb 'statsu'; did you mean 'status'?; valid are run, plan, graph, status"),
         (("--status", "--reset", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),
         (("--status", "--dry-run", "--job", "j"), "--status, --reset, --dry-run and the verbs exclude each other"),
@@ -323,7 +337,7 @@ def test_a_mistake_on_the_command_line_is_one_line_and_changes_nothing(
     out, err = capfd.readouterr()
     assert out == ""
     assert one_line(err)
-    assert err.startswith(f"checkpoint-run: error: {said}")
+    assert plain(err).startswith(f"checkpoint-run: error: {said}")
     assert tree(console.folder) == before
 
 
@@ -341,7 +355,7 @@ def test_an_unknown_key_ends_the_process_with_2(console: Console) -> None:
     refused = console.run()
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "checkpoint-run: error: checkpoint.yml:4:3: step 'a': unknown key 'rum'; did you mean 'run'?\n"
+        "checkpoint-run: error CPR203: checkpoint.yml:4:3: step 'a': unknown key 'rum'; did you mean 'run'?\n"
     )
     assert tree(console.folder) == before
 
@@ -382,10 +396,11 @@ def test_a_state_that_cannot_be_used_is_one_line_and_stays_untouched(
         refused = console.run(*words, "--job", "j", *STEP)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert one_line(refused.stderr)
-        assert refused.stderr.startswith(f"checkpoint-run: error: {said}")
+        assert plain(refused.stderr).startswith(f"checkpoint-run: error: {said}")
     assert tree(console.folder) == before
 
 
+@pytest.mark.slow
 def test_an_emptied_state_file_is_put_aside_with_one_line_and_costs_nothing(console: Console) -> None:
     words = ("--job", "j", "--step", "a:echo x >>a")
     console.run(*words)
@@ -407,7 +422,7 @@ def test_a_state_dir_that_cannot_be_ends_with_5_and_one_line(console: Console, p
     ended = console.run("--job", "j", "--state-dir", place, *STEP)
     assert (ended.returncode, ended.stdout) == (5, "")
     assert one_line(ended.stderr)
-    assert ended.stderr.startswith(f"checkpoint-run: error: cannot make the state dir {place}: ")
+    assert ended.stderr.startswith(f"checkpoint-run: error CPR405: cannot make the state dir {place}: ")
     assert tree(console.folder) == before
 
 
@@ -698,7 +713,7 @@ def test_a_bug_ends_with_70_one_line_and_a_log(
     (log,) = tmp_path.iterdir()
     assert out == ""
     assert one_line(err)
-    assert err == f"checkpoint-run: this is a bug: second line; please report it with the file {log}\n"
+    assert err == f"checkpoint-run: error CPR901: this is a bug: second line; please report it with the file {log}\n"
     text = log.read_text()
     assert text.startswith(f"checkpoint-run {__version__}, Python ")
     assert "Traceback" in text
@@ -714,7 +729,9 @@ def test_a_bug_is_told_whole_where_no_log_can_be_written(
     monkeypatch.setattr(tempfile, "mkstemp", partial(tempfile.mkstemp, dir=tmp_path / "none"))
     assert cli.main([]) == 70
     err = capfd.readouterr().err
-    assert err.splitlines()[0] == "checkpoint-run: this is a bug: second line; please report it with what follows"
+    assert err.splitlines()[0] == (
+        "checkpoint-run: error CPR901: this is a bug: second line; please report it with what follows"
+    )
     assert "in broken" in err
 
 

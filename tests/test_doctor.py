@@ -35,7 +35,7 @@ def test_a_problem_is_exit_code_1_and_json_says_the_same(tmp_path: Path) -> None
     lines = Console(tmp_path).run("doctor", env={"PATH": str(tmp_path)})
     assert lines.returncode == 1
     assert "problem  shells" in lines.stdout
-    assert f"-> {found['shells']['remedy']}\n" in lines.stdout
+    assert f"-> {found['shells']['remedy']}" in lines.stdout
 
 
 def test_the_state_dir_that_is_named_is_looked_at(tmp_path: Path) -> None:

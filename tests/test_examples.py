@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,3 +79,25 @@ def test_example_killed_in_its_third_step_goes_on_there(clone: Path) -> None:
     log = whole.communicate(timeout=400)[0]
     assert whole.returncode == 0, log
     assert digests(clone) == resumed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its commands are those of POSIX")
+def test_the_readmes_own_command_line_runs_as_it_stands(tmp_path: Path) -> None:
+    found = re.search(
+        r"<!-- runs as it stands -->\n```sh\n(.*?)\n```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    assert found is not None
+    command = found[1]
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def again() -> str:
+        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+        return done.stderr
+
+    assert "skipped" not in again()
+    assert (tmp_path / "sum").read_text() == "50005000\n"
+    assert again().count(": skipped") == 2
+    (tmp_path / "numbers").unlink()
+    said = again()
+    assert "list: runs (output-missing: numbers" in said
+    assert "add: skipped" in said

@@ -53,8 +53,10 @@ def test_job_must_be_given_and_be_a_name(console: Console) -> None:
     missing = console.run("--step", "a:echo x >a")
     wrong = console.run("--job", "../up", "--step", "a:echo x >a")
     assert (missing.returncode, wrong.returncode) == (2, 2)
-    assert missing.stderr == ("checkpoint-run: error: --job is missing; give the job a name, for example --job build\n")
-    assert wrong.stderr.startswith("checkpoint-run: error: --job '../up' is not valid; use letters,")
+    assert missing.stderr == (
+        "checkpoint-run: error CPR105: --job is missing; give the job a name, for example --job build\n"
+    )
+    assert wrong.stderr.startswith("checkpoint-run: error CPR107: --job '../up' is not valid; use letters,")
     assert tree(console.folder) == before
 
 
@@ -155,6 +157,7 @@ def test_status(console: Console) -> None:
     assert tree(console.folder) == before
 
 
+@pytest.mark.slow
 def test_reset(console: Console) -> None:
     words = ("--job", "j", "--step", "a:echo x >>a")
     assert console.run("--job", "j", "--reset").stdout == "checkpoint-run: job j: nothing was recorded\n"
@@ -274,6 +277,7 @@ def test_max_failures(console: Console) -> None:
     assert "'0' is not a whole number from 1" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_step_artifact(console: Console) -> None:
     words = ("--job", "j", "--step", "a:echo x >>ran; echo content >'out[1].txt'", "--step-artifact", "a:out[1].txt")
     artifact = console.folder / "out[1].txt"
@@ -427,6 +431,7 @@ def test_logs_dir(console: Console) -> None:
     assert (console.folder / "own.log").read_text() == "two\n"
 
 
+@pytest.mark.slow
 def test_force(console: Console) -> None:
     words = ("--job", "j", "--step", "a:echo x >>a", "--step", "b:echo x >>b")
     console.run(*words, "--step", "old:true")

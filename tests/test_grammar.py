@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_the_whole_fits_a_screen_and_names_every_verb_with_two_examples() -> Non
     lines = helped().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    words = " ".join(lines[5:12]).replace(",", " ").split()
+    words = " ".join(lines[5:13]).replace(",", " ").split()
     assert set(VERBS) <= set(words)
     assert sum(line.startswith("  checkpoint-run ") for line in lines) == 2
 
@@ -33,8 +34,28 @@ def test_each_verb_shows_its_own_options_and_no_others(verb: str) -> None:
     assert text.startswith(f"usage: checkpoint-run {verb} ")
     for action in parser_of(verb)._actions:
         for flag in action.option_strings:
-            shown = f" {flag}" in text
+            shown = f" {flag}" in text.replace("\n", " ")
             assert shown == belongs(action.dest, verb), flag
+
+
+@pytest.mark.parametrize("verb", ["plan", "graph"])
+def test_the_help_of_a_plan_explains_no_option_that_changes_none(verb: str) -> None:
+    listed, _, idle = helped(verb).partition("A run's other options may stand here too")
+    assert " --timeout" not in listed
+    assert " --retry-on" not in listed
+    assert {" --only", " --step-artifact", " --verify", " --shell", " --force"} <= set(
+        re.findall(r" --[a-z-]+", listed)
+    )
+    assert {"--timeout", "--retry-on", "--budget", "--no-logs"} <= set(re.findall(r"--[a-z-]+", idle))
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [(("help",), ()), (("help", "plan"), ("plan",)), (("--help", "logs"), ("logs",)), (("run", "help"), ("run",))],
+)
+def test_the_word_help_is_understood(words: tuple[str, ...], same: tuple[str, ...]) -> None:
+    ended = Console(Path.cwd()).run(*words, env={"COLUMNS": "80", "NO_COLOR": "1"})
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", helped(*same))
 
 
 def test_run_has_all_options_that_are_for_no_other_verb_alone() -> None:

@@ -14,7 +14,10 @@ from tests.console import Console, lines_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are for sh")
+pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
+    pytest.mark.skipif(sys.platform == "win32", reason="the commands are for sh"),
+]
 
 
 @pytest.fixture

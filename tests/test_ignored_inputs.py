@@ -14,7 +14,10 @@ from tests.console import Console, lines_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
+    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
+]
 
 
 def git(folder: Path, *words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console import Console
+from tests.console import Console, plain
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -26,12 +26,14 @@ def put(console: Console, name: str, text: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.slow
 def test_an_empty_folder_gets_an_example_that_runs(console: Console) -> None:
     made = console.run("init")
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == (
         "checkpoint-run: wrote checkpoint.yml with 3 steps; "
         "found no Makefile, shell script or workflow here, so this is an example\n"
+        "checkpoint-run: look it through, then: checkpoint-run plan\n"
     )
     assert "prepare  run      never-ran" in console.run("plan").stdout
     if sys.platform != "win32":
@@ -47,12 +49,21 @@ def test_a_makefile_comes_before_scripts_and_workflows_and_the_others_are_named(
     assert made.stdout == (
         "checkpoint-run: wrote checkpoint.yml with 2 steps; took Makefile; "
         "'init FILE' takes another: run.sh, .github/workflows/ci.yml\n"
+        "checkpoint-run: look it through, then: checkpoint-run plan\n"
     )
     if shutil.which("make"):
         assert console.run().returncode == 0
         assert (console.folder / "b").exists()
         (console.folder / "a").unlink()
         assert "a  run      output-missing" in console.run("plan").stdout
+
+
+def test_a_target_of_the_makefile_can_be_named(console: Console) -> None:
+    put(console, "Makefile", "all: a\na:\n\ttouch a\nb:\n\ttouch b\n")
+    assert console.run("init", "--target", "b").returncode == 0
+    text = (console.folder / "checkpoint.yml").read_text()
+    assert "run: make b\n" in text
+    assert "targets that are not in it: all, a " in text
 
 
 def test_a_file_that_can_not_be_taken_gives_way_to_the_next(console: Console) -> None:
@@ -64,7 +75,10 @@ def test_a_file_that_can_not_be_taken_gives_way_to_the_next(console: Console) ->
 def test_the_name_of_the_job_and_of_the_file_can_be_given(console: Console) -> None:
     put(console, "a.sh", "echo hi\n")
     put(console, "flow.yml", "jobs: {one: {steps: [{run: x}]}, two: {steps: [{run: y}]}}\n")
-    assert console.run("init", "a.sh", "-f", "other.yml", "--job", "mine").returncode == 0
+    made = console.run("init", "a.sh", "-f", "other.yml", "--job", "mine")
+    assert made.returncode == 0
+    assert made.stdout.endswith("look it through, then: checkpoint-run plan -f other.yml\n")
+    assert "#   checkpoint-run -f other.yml " in (console.folder / "other.yml").read_text()
     assert "\njob: mine\n" in (console.folder / "other.yml").read_text()
     assert console.run("init", "--job", "two", "flow.yml").returncode == 0
     assert "run: y\n" in (console.folder / "checkpoint.yml").read_text()
@@ -75,7 +89,7 @@ def test_nothing_is_ever_written_over_without_a_word(console: Console) -> None:
     refused = console.run("init")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "checkpoint-run: error: init: checkpoint.yaml is there already; "
+        "checkpoint-run: error CPR114: init: checkpoint.yaml is there already; "
         "give --overwrite, or another name with -f FILE\n"
     )
     assert [path.name for path in console.folder.iterdir()] == ["checkpoint.yaml"]
@@ -94,6 +108,11 @@ def test_nothing_is_ever_written_over_without_a_word(console: Console) -> None:
         (("init", "."), "init .: it is a folder; name the file in it"),
         (("init", "bin.sh"), "init bin.sh:2: it is no text, it holds the character U+0000"),
         (("init", "latin.sh"), "init latin.sh: it is not UTF-8 text; save it as UTF-8"),
+        (("init", "a.sh", "--target", "x"), "init a.sh: --target is for a Makefile; leave it out"),
+        (
+            ("init", "--target", "x"),
+            "init: --target is for a Makefile, and there is none here; name it: init FILE --target NAME",
+        ),
         (("init", "a", "b"), "init takes one file; leave 'b' out"),
         (("init", "--only", "a"), "--only is for run and plan"),
         (("init", "--retry", "1"), "--retry is not for init; leave it out"),
@@ -106,9 +125,10 @@ def test_mistakes_are_one_line(console: Console, words: tuple[str, ...], said: s
     (console.folder / "bin.sh").write_bytes(b"echo\n\0\n")
     (console.folder / "latin.sh").write_bytes(b"echo \xe9\n")
     ended = console.run(*words)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"checkpoint-run: error: {said}\n")
+    assert (ended.returncode, ended.stdout, plain(ended.stderr)) == (2, "", f"checkpoint-run: error: {said}\n")
 
 
+@pytest.mark.slow
 def test_real_scripts_of_this_repository(console: Console) -> None:
     for name in (".ci/run", "examples/sample-output/make.sh"):
         made = console.run("init", str(REPOSITORY / name), "-f", "x.yml", "--overwrite")
@@ -116,6 +136,7 @@ def test_real_scripts_of_this_repository(console: Console) -> None:
         assert console.run("plan", "-f", "x.yml").returncode == 0
 
 
+@pytest.mark.slow
 def test_two_job_files_of_one_folder_are_two_jobs(tmp_path: Path) -> None:
     (tmp_path / "build.sh").write_text("echo one\necho two\n")
     console = Console(tmp_path)

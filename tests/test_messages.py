@@ -14,6 +14,7 @@ from checkpoint_action.arguments import VERBS
 from checkpoint_action.errors import JobFileError
 from checkpoint_action.jobfile.document import parse
 from checkpoint_action.jobfile.values import nearest, unknown_id
+from tests.console import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ class Here:
         out, err = self._capfd.readouterr()
         assert out == ""
         assert err.count("\n") == 1
-        return err.removeprefix("checkpoint-run: error: ").removesuffix("\n")
+        return plain(err).removeprefix("checkpoint-run: error: ").removesuffix("\n")
 
     def printed(self, *words: str) -> str:
         assert cli.main(words) == 0
@@ -81,6 +82,10 @@ IDS = "; the ids are a, b"
         (("--from", "a,b"), "--from 'a,b': no step has this id; give the first one; all after it run too"),
         # ids after verbs that take none
         (("plan", "a"), "plan takes no step ids; to choose steps write --only a"),
+        (("plan", "my job.yml"), "a job file is named with -f: checkpoint-run plan -f 'my job.yml'"),
+        (("-j", "2", "job.yml"), "a job file is named with -f: checkpoint-run -f job.yml"),
+        (("job.yml", "-j", "2"), "'job.yml' is no verb; a job file is named with -f: checkpoint-run -f job.yml -j 2"),
+        (("plan", "--json", "help"), "for help write checkpoint-run help plan"),
         (("run", "a"), "run takes no step ids; to choose steps write --only a"),
         (("--dry-run", "a"), "unknown word 'a'; to choose steps write --only a"),
         (("status", "a"), "status takes no step ids, it shows all steps; leave 'a' out"),

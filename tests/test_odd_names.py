@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console import Console, tree
+from tests.console import Console, plain, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh"),
     pytest.mark.timeout(120),  # a run that does not end fails the test, not the whole suite
 ]
@@ -67,7 +68,7 @@ def test_an_id_that_makes_no_safe_file_is_refused_with_one_line(console: Console
     ended = console.run(*words)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == 1
-    assert ended.stderr.startswith("checkpoint-run: error: ")
+    assert plain(ended.stderr).startswith("checkpoint-run: error: ")
     assert "is not valid; use letters, digits, '.', '_' and '-'" in ended.stderr
     assert tree(console.folder.parent) == before
 
@@ -122,7 +123,7 @@ def test_a_key_that_is_there_twice_is_an_error_and_nothing_runs(
     (console.folder / "checkpoint.yml").write_text(text)
     ended = console.run()
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"checkpoint-run: error: checkpoint.yml:{place}: ")
+    assert plain(ended.stderr).startswith(f"checkpoint-run: error: checkpoint.yml:{place}: ")
     assert f"key '{key}' is there twice" in ended.stderr
     assert sorted(path.name for path in console.folder.iterdir()) == ["checkpoint.yml"]
 
@@ -131,4 +132,4 @@ def test_an_id_that_yaml_reads_as_a_time_is_refused(console: Console) -> None:
     job(console, "{id: 1:30, run: touch ran}")
     ended = console.run()
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("checkpoint-run: error: checkpoint.yml:3:8: step id '1:30' is not valid")
+    assert ended.stderr.startswith("checkpoint-run: error CPR107: checkpoint.yml:3:8: step id '1:30' is not valid")

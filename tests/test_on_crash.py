@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh; no SIGKILL"),
     pytest.mark.timeout(90),
 ]
@@ -138,7 +139,7 @@ def test_what_to_do_is_said_in_one_line(died: Console) -> None:
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [
         f"checkpoint-run: [2/4] publish: left (interrupted-before: {WHAT_TO_DO})",
-        "checkpoint-run: [3/4] notify: left (needs-changed: it needs 'publish', which is held back)",
+        "checkpoint-run: [3/4] notify: left (it needs 'publish', which is held back)",
     ]
     assert f"publish  stop     interrupted-before: {WHAT_TO_DO}\n" in died.run("plan").stdout
     assert died.run("status").stdout.splitlines()[2] == "publish  interrupted"
@@ -150,6 +151,13 @@ def test_independent_steps_run_all_the_same(died: Console, jobs: str) -> None:
     assert ran(died) == ["other"]
     assert died.run("-j", jobs).returncode == 1
     assert ran(died) == ["other"]
+
+
+def test_what_to_do_names_a_job_file_that_is_not_found_by_itself(died: Console) -> None:
+    (died.folder / "checkpoint.yml").rename(died.folder / "my job.yml")
+    said = died.run("plan", "-f", "my job.yml").stdout
+    assert "'checkpoint-run accept publish -f 'my job.yml'' takes it as done" in said
+    assert died.run("accept", "publish", "-f", "my job.yml").returncode == 0
 
 
 def test_accept_takes_it_as_done(died: Console) -> None:
@@ -186,7 +194,7 @@ def test_a_fresh_start_is_no_decision_either(died: Console) -> None:
     refused = died.run("--force")
     assert refused.returncode == 2
     assert refused.stderr.endswith(
-        "error: --force: the run died in 'publish', which may have done its work; "
+        "error CPR303: --force: the run died in 'publish', which may have done its work; "
         "'checkpoint-run accept publish' takes it as done, '--force publish' runs it again\n"
     )
     assert ran(died) == []

@@ -14,7 +14,10 @@ from tests.console import Console, lines_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are for sh")
+pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
+    pytest.mark.skipif(sys.platform == "win32", reason="the commands are for sh"),
+]
 
 
 @pytest.fixture
@@ -157,7 +160,7 @@ def test_save_with_nothing_to_save_says_so(console: Console) -> None:
 def test_save_outside_a_step_is_a_mistake(console: Console) -> None:
     done = console.run("save")
     assert done.returncode == 2
-    assert done.stderr == "checkpoint-run: error: save is for a running step: call it from the step's command\n"
+    assert done.stderr == "checkpoint-run: error CPR113: save is for a running step: call it from the step's command\n"
 
 
 def test_save_after_the_run_is_over_is_a_mistake_and_does_not_wait(console: Console) -> None:

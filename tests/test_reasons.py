@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Step
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh"),
     pytest.mark.timeout(90),
 ]

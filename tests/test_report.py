@@ -85,11 +85,11 @@ def test_a_second_run_says_what_was_skipped(console: Console) -> None:
 def test_a_page_that_cannot_be_written_is_5_only_when_all_else_went_well(console: Console) -> None:
     failed = console.run("--report", "no/page.html")
     assert failed.returncode == 1
-    assert "warning: cannot write the report no/page.html: No such file" in failed.stderr
+    assert "warning: CPR116: cannot write the report no/page.html: No such file" in failed.stderr
     (console.folder / "checkpoint.yml").write_text("job: fine\nsteps:\n- {id: a, run: 'true'}\n")
     fine = console.run("--report", "no/page.html")
     assert fine.returncode == 5
-    assert "error: cannot write the report no/page.html: No such file" in fine.stderr
+    assert "error CPR116: cannot write the report no/page.html: No such file" in fine.stderr
 
 
 def test_a_stopped_run_writes_its_page(console: Console) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh"),
     pytest.mark.timeout(120),  # a run that does not end fails the test, not the whole suite
 ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.slow,  # each test runs the installed program several times
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for sh, and make links"),
     pytest.mark.timeout(120),
 ]
@@ -279,7 +280,7 @@ def test_an_answer_that_cannot_be_written_ends_with_5(console: Console, words: s
         process = console.start(*words.split(), stdout=full)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 5
-    assert said.splitlines()[-1] == "checkpoint-run: error: cannot write the answer: No space left on device"
+    assert said.splitlines()[-1] == "checkpoint-run: error CPR116: cannot write the answer: No space left on device"
 
 
 def test_a_variable_and_an_output_of_the_same_name_are_told_apart(console: Console) -> None:

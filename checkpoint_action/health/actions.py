@@ -56,16 +56,24 @@ def _cache(env: Mapping[str, str]) -> Finding:
         runtime = Runtime.resolve(env)
         address = runtime.results_url if runtime.cache_service == "v2" else runtime.cache_url
         if not address:
-            return warning(what, "none is told of", "'run:' steps are told of none; the action finds it by itself")
+            return good(what, "not looked at: a 'run:' step is not told where it is; the action finds it by itself")
         if runtime.token or runtime.act:
             return _look_up(runtime, http, begun)
         http.within(_SECONDS).request("GET", address, label="the cache service")
     except HttpStatusError as error:
         if error.status in (401, 403, 404):
             return good(what, f"reached in {_since(begun)}; not asked, as 'run:' steps have no token for it")
-        return warning(what, str(error), "wait, and look at the status page of the service")
+        return warning(
+            what,
+            str(error),
+            "the service has a fault: see githubstatus.com, and try again later; jobs run, but nothing is kept",
+        )
     except ToolkitError as error:
-        return warning(what, str(error), "check network, proxy and firewall; without it nothing is kept")
+        return warning(
+            what,
+            str(error),
+            "not reached from here: check network, proxy and firewall; jobs run all the same, but nothing is kept",
+        )
     finally:
         http.close()
     return good(what, f"reached in {_since(begun)}")

@@ -20,11 +20,21 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         lines.append(f"{finding.level.value:<7}  {finding.what:<{width}}  {finding.found}")
         if finding.remedy:
-            lines.append(f"{'':<{7 + 2 + width}}  -> {finding.remedy}")
+            code = f" ({finding.code})" if finding.code else ""
+            lines.append(f"{'':<{7 + 2 + width}}  -> {finding.remedy}{code}")
     return lines
 
 
 def finding_json(findings: Sequence[Finding]) -> str:
-    """``{"findings": [{"what", "level", "found", "remedy"}]}``."""
-    rows = [{"what": one.what, "level": one.level.value, "found": one.found, "remedy": one.remedy} for one in findings]
+    """``{"findings": [{"what", "level", "found", "remedy", "code"}]}``."""
+    rows = [
+        {
+            "what": one.what,
+            "level": one.level.value,
+            "found": one.found,
+            "remedy": one.remedy,
+            "code": one.code,
+        }
+        for one in findings
+    ]
     return json.dumps({"findings": rows})

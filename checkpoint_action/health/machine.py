@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from checkpoint_action.errors import BundleError
+from checkpoint_action.errors import BundleError, Kind
 from checkpoint_action.health.finding import Finding, good, problem, warning
 
 if TYPE_CHECKING:
@@ -29,9 +29,13 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
     """The Python that runs this."""
     found = f"{platform.python_implementation()} {'.'.join(map(str, version))} ({sys.executable})"
     if version[:2] < (3, 10):
-        return problem("python", found, "use Python 3.10 or newer")
+        return problem(
+            "python", found, "checkpoint-run needs Python 3.10 or newer: install one, and start it with that"
+        )
     if version[:2] > _NEWEST:
-        return warning("python", found, "newer than any that was tested; with odd errors try 3.14")
+        return warning(
+            "python", found, "newer than any that checkpoint-run was tested with: should it misbehave, use Python 3.14"
+        )
     return good("python", found)
 
 
@@ -44,12 +48,15 @@ def shells(path: str | None) -> Finding:
     where["python"] = shutil.which("python", path=path) or shutil.which("python3", path=path)
     found = ", ".join(name for name, there in where.items() if there) or "none"
     if sys.platform != "win32" and where["sh"] is None:
-        return problem("shells", found, "install sh: --step commands need it; is PATH right?")
+        remedy = "steps cannot start: add the folder of sh (mostly /bin) to PATH"
+        return problem("shells", f"{found}; no sh", remedy, Kind.NO_SHELL)
     bash = where["bash"]
     if bash is None:
-        return warning("shells", found, "job files run in bash by default: install it, or set 'shell: sh' (or pwsh)")
+        remedy = "job files use bash where they name no shell: install bash, or write 'shell: sh' into the job file"
+        return warning("shells", f"{found}; no bash", remedy)
     if sys.platform == "win32" and Path(bash).parent.name.lower() == "system32":
-        return warning("shells", f"{found}; bash is that of WSL", "put the bash of Git for Windows first on PATH")
+        remedy = "put the folder with the bash of Git for Windows before System32 on PATH"
+        return warning("shells", f"{found}; this bash is the one of WSL, which sees other paths", remedy)
     return good("shells", found)
 
 
@@ -60,13 +67,14 @@ def git(path: str | None) -> Finding:
     """
     program = shutil.which("git", path=path)
     if program is None:
-        return warning("git", "not found", "install it to use scope 'content' without 'inputs'; nothing else needs it")
+        remedy = "needed only for 'scope: content' with steps that list no 'inputs': install git if you use that"
+        return warning("git", "not found", remedy)
     try:
         said = subprocess.run(
             [program, "--version"], capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return warning("git", f"{program} does not run", "repair or remove it")
+        return warning("git", f"{program} does not run", "run 'git --version' to see why, and install git anew")
     return good("git", said.removeprefix("git version "))
 
 
@@ -78,9 +86,16 @@ def zstandard() -> Finding:
     try:
         whole = zstd.decompress(zstd.compress(text), len(text))
     except BundleError as error:
-        return warning("zstandard", str(error).partition(":")[0], "pip install backports.zstd, to use a store")
+        return warning(
+            "zstandard",
+            str(error).partition(":")[0],
+            "needed only to keep steps in a store: pip install backports.zstd",
+        )
     if whole != text:
-        return problem("zstandard", "gives back other bytes than it got", "install backports.zstd anew")
+        remedy = (
+            "its library is broken: pip install --force-reinstall backports.zstd (from Python 3.14 on: Python itself)"
+        )
+        return problem("zstandard", "what it packs and unpacks again is not the same", remedy)
     return good("zstandard", "works")
 
 
@@ -89,21 +104,27 @@ def yaml() -> Finding:
     try:
         import yaml as library  # noqa: PLC0415  # only when it is asked for
     except ImportError as error:
-        return problem("yaml", f"not there ({error})", "pip install pyyaml; only --step works without it")
+        remedy = "job files cannot be read: pip install pyyaml (jobs that are given with --step work without it)"
+        return problem("yaml", f"PyYAML is not there ({error})", remedy)
     if not hasattr(library, "CSafeLoader"):
-        return warning("yaml", f"PyYAML {library.__version__} without its C loader", "large job files load slowly")
+        remedy = "job files of thousands of lines load slowly, all else is well: pip install --force-reinstall pyyaml"
+        return warning("yaml", f"PyYAML {library.__version__} without its C loader", remedy)
     return good("yaml", f"PyYAML {library.__version__} with its C loader")
 
 
 def temporary_folder() -> Finding:
     """Where scripts of steps are put for as long as they run."""
+    folder = ""
     try:
         folder = tempfile.gettempdir()
         with tempfile.NamedTemporaryFile(prefix="checkpoint-run-doctor-", dir=folder) as file:
             file.write(b"x" * 4096)
             file.flush()
     except OSError as error:
-        return problem("temporary folder", error.strerror or str(error), "set TMPDIR to a folder that can be written")
+        found = f"{folder or 'none'}: cannot be written ({error.strerror or error})"
+        return problem(
+            "temporary folder", found, "steps cannot start: set TMPDIR to a folder with room that can be written"
+        )
     return good("temporary folder", folder)
 
 
@@ -116,8 +137,8 @@ def terminal(out: TextIO, term: str | None) -> Finding:
     encoding = (out.encoding or "ascii").lower()
     found = f"{kind}, {encoding}" + (f", TERM={term}" if term and out.isatty() else "")
     if encoding.replace("-", "").replace("_", "") != "utf8":
-        hint = "set PYTHONUTF8=1 (or a UTF-8 locale) to see all characters; nothing else suffers"
-        return warning("terminal", found, hint)
+        hint = "it only looks odd, all else is well: set PYTHONUTF8=1, or a UTF-8 locale such as LANG=C.UTF-8"
+        return warning("terminal", f"{found}: some characters show as ?", hint)
     return good("terminal", found)
 
 
@@ -134,9 +155,10 @@ def proxies(env: Mapping[str, str]) -> Finding:
         except ValueError:
             host, port = None, None
         if not host:
-            return warning("proxy", f"{name} is no address", f"write {name}=http://HOST:PORT")
+            return warning("proxy", f"{name} is set, but is no address", f"set {name}=http://HOST:PORT, or unset it")
         if parts.scheme not in ("http", "https"):
-            return warning("proxy", f"{name} is for {parts.scheme}", "only http and https proxies are used")
+            found_it = f"{name} names a {parts.scheme} proxy, and only http and https proxies can be used"
+            return warning("proxy", found_it, f"set {name}=http://HOST:PORT, or unset it; stores are not reached so")
         found[name] = f"{host}:{port}" if port else host
     if not found:
         return good("proxy", "none")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import checkpoint_action
-from checkpoint_action.errors import CheckpointError
+from checkpoint_action.errors import CheckpointError, Kind, kind_of_write
 from checkpoint_action.health.finding import Finding, good, problem, warning
 from checkpoint_action.report.words import size
 from checkpoint_action.runner.lock import JobLock
@@ -26,6 +26,9 @@ _LITTLE, _FEW = 1 << 30, 100 << 20  # bytes free: worth a warning, a problem
 _LATE = 2.0  # seconds between two clocks that may be the steps of a file system's
 _BEGAN = 1_735_689_600.0  # 2025: a clock before this program is wrong
 _SECONDS = 30  # for another Python to start
+_NO_LOCKS = "two runs of a job at once would not notice each other: give --state-dir DIR with a folder on a local disk"
+_WRONG = "set the clock (best by NTP): times on record would be wrong, and secure connections fail"
+_APART = "its disk is another machine's: set both clocks by NTP, or make and --verify stat may take old files for new"
 _LOOKS = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -41,7 +44,7 @@ def state_dir(folder: Path, now: Callable[[], float] = time.time) -> list[Findin
     :param now: seconds since the epoch.
     """
     there = _nearest(folder)
-    shown = str(folder.absolute()) + ("" if there == folder else f" (not there yet; looked at {there})")
+    shown = str(folder.absolute()) + ("" if there == folder else f" (not there yet, it will be made; tried in {there})")
     probe = there / f".checkpoint-run-doctor-{os.getpid()}.tmp"
     try:
         with probe.open("xb") as file:
@@ -51,7 +54,14 @@ def state_dir(folder: Path, now: Callable[[], float] = time.time) -> list[Findin
         changed = probe.stat().st_mtime
     except OSError as error:
         said = f"{shown}: cannot be written ({error.strerror})"
-        return [problem("state dir", said, "choose another --state-dir, or make it writable")]
+        return [
+            problem(
+                "state dir",
+                said,
+                "no run can save what is done: make the folder writable for you, or give another with --state-dir DIR",
+                kind_of_write(error),
+            )
+        ]
     finally:
         with suppress(OSError):
             probe.unlink()
@@ -69,11 +79,12 @@ def _space(folder: Path) -> Finding:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return warning("free space", f"not known ({error.strerror})", "look yourself whether there is enough")
+        return warning("free space", f"not known ({error.strerror})", "see for yourself (df) whether the disk has room")
     if free < _FEW:
-        return problem("free space", size(free), "make room: a run whose state cannot be written stops")
+        remedy = "make room on this disk: a run that cannot save what is done stops"
+        return problem("free space", size(free), remedy, Kind.DISK_FULL)
     if free < _LITTLE:
-        return warning("free space", size(free), "make room before a long run")
+        return warning("free space", size(free), "enough for a short run; make room on this disk before a long one")
     return good("free space", size(free))
 
 
@@ -84,7 +95,7 @@ def _lock(folder: Path) -> Finding:
     try:
         lock.acquire()
     except CheckpointError as error:
-        return problem("locks", str(error).partition(";")[0], "choose a --state-dir on a local disk")
+        return problem("locks", str(error).partition(";")[0], _NO_LOCKS, error.kind)
     try:
         package = str(Path(checkpoint_action.__file__).resolve().parent.parent)
         seen = subprocess.run(
@@ -95,19 +106,20 @@ def _lock(folder: Path) -> Finding:
             check=True,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return warning("locks", "taken, but no other process could be started to see it", "see that Python can start")
+        found = "one can be taken; whether others see it is not known, as no second Python could be started"
+        return warning("locks", found, f"run '{sys.executable} -I -c pass' to see why")
     finally:
         lock.release(remove=True)
     if seen != "held":
-        return problem("locks", "another process does not see them", "choose a --state-dir on a local disk")
-    return good("locks", "work, between processes too")
+        return problem("locks", "one that is taken is not seen by another process", _NO_LOCKS, Kind.NO_LOCKS)
+    return good("locks", "work, also between processes")
 
 
 def _clock(changed: float, now: float) -> Finding:
     if now < _BEGAN:
-        return problem("clock", f"says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "set the machine's clock")
+        return problem("clock", f"this machine's clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", _WRONG)
     off = changed - now
     if abs(off) > _LATE:
-        found = f"files of the state dir are dated {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} our clock"
-        return warning("clock", found, "set both clocks by NTP; make and --verify stat go by file times")
-    return good("clock", "that of the state dir's files is ours")
+        off_by = f"{abs(off):.0f} s {'ahead of' if off > 0 else 'behind'}"
+        return warning("clock", f"a file written now in the state dir is dated {off_by} this machine's clock", _APART)
+    return good("clock", "file times in the state dir agree with this machine's clock")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from checkpoint_action.errors import JobFileError
+from checkpoint_action.errors import JobFileError, Kind
 from checkpoint_action.jobfile.values import nearest, parse_duration, parse_limit
 from checkpoint_action.jobfile.yaml_words import plain_words
 
@@ -27,6 +27,17 @@ _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+_OF_WORKFLOWS = {
+    "name": "; a step's name here is its 'id'",
+    "if": "; a step runs unless it is done: put the condition into its command",
+    "uses": "; steps here are commands ('run'): use an action in a step of the workflow, before or after these",
+    "with": "; steps here are commands ('run'), which take what they need from 'env'",
+    "timeout-minutes": "; write timeout: 45m",
+    "continue-on-error": "; it is a key of the whole job, above 'steps'",
+}
+"""What people know from GitHub's workflows, and what to write instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """One value of the document.
@@ -42,10 +53,10 @@ class Value:
         """The same value under a better name."""
         return Value(self.node, self.source, what)
 
-    def fail(self, message: str) -> NoReturn:
+    def fail(self, message: str, kind: Kind = Kind.JOB_FILE_VALUE) -> NoReturn:
         """Raise :class:`JobFileError` at this value."""
         mark = self.node.start_mark
-        raise JobFileError(message, source=self.source, line=mark.line + 1, column=mark.column + 1)
+        raise JobFileError(message, source=self.source, line=mark.line + 1, column=mark.column + 1, kind=kind)
 
     @property
     def _kind(self) -> str:
@@ -134,7 +145,9 @@ class Value:
             name = key.text()
             if name in seen:
                 first = seen[name].start_mark.line + 1
-                key.fail(f"{self.what}: key '{name}' is there twice (first in line {first}); remove one")
+                key.fail(
+                    f"{self.what}: key '{name}' is there twice (first in line {first}); remove one", Kind.DUPLICATE_KEY
+                )
             seen[name] = key_node
             yield key, Value(value_node, self.source, f"{self.what}: {name}")
 
@@ -150,10 +163,10 @@ class Value:
         """A mapping all of whose keys must be among ``valid``."""
         fields = {}
         for key, value in self.pairs():
-            name = key.text()
+            name: str = key.node.value  # a text, as the pairs have seen
             if name not in valid:
-                hint = nearest(name, valid) or f"; valid are {', '.join(valid)}"
-                key.fail(f"{self.what}: unknown key '{name}'{hint}")
+                hint = _OF_WORKFLOWS.get(name) or nearest(name, valid) or f"; valid are {', '.join(valid)}"
+                key.fail(f"{self.what}: unknown key '{name}'{hint}", Kind.UNKNOWN_KEY)
             fields[name] = value
         return fields
 
@@ -171,7 +184,7 @@ def parse(text: str, source: str, what: str) -> Value:
     if wrong is not None:
         line, column = _place(text, wrong.start())
         message = f"not valid YAML: the character U+{ord(wrong[0]):04X} is not allowed"
-        raise JobFileError(message, source=source, line=line, column=column)
+        raise JobFileError(message, source=source, line=line, column=column, kind=Kind.NOT_YAML)
     try:
         node = yaml.compose(text, Loader=_loader())
     except yaml.MarkedYAMLError as error:
@@ -180,11 +193,13 @@ def parse(text: str, source: str, what: str) -> Value:
         begun = error.context_mark.line + 1 if error.context_mark else line
         said = " ".join(part for part in (error.context, error.problem) if part)
         message = plain_words(said, text, (line, column), begun)
-        raise JobFileError(f"not valid YAML: {message}", source=source, line=line, column=column) from None
+        raise JobFileError(
+            f"not valid YAML: {message}", source=source, line=line, column=column, kind=Kind.NOT_YAML
+        ) from None
     except RecursionError:
-        raise JobFileError("not usable YAML: nested too deeply", source=source) from None
+        raise JobFileError("not usable YAML: nested too deeply", source=source, kind=Kind.NOT_YAML) from None
     if node is None:
-        raise JobFileError(f"{what} is empty", source=source)
+        raise JobFileError(f"{what} is empty", source=source, kind=Kind.NOT_YAML)
     return Value(node, source, what)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from checkpoint_action.jobfile.values import nearest, parse_endpoint, parse_retry_cause, parse_shell
+from checkpoint_action.errors import Kind
+from checkpoint_action.jobfile.values import (
+    NO_VARIABLE,
+    is_variable,
+    nearest,
+    parse_endpoint,
+    parse_retry_cause,
+    parse_shell,
+)
 from checkpoint_action.model import AUTO, Retry
 
 if TYPE_CHECKING:
@@ -33,7 +40,6 @@ __all__ = [
 RETRY_KEYS = ("max", "on", "backoff", "backoff-max", "jitter")
 LEFTOVERS = ("leave", "kill")
 ON_CRASH = ("rerun", "stop")
-_NO_NAME = re.compile(r"[=*?\s\0]")
 
 
 def folder_of(fields: dict[str, Value], base: Path, inherited: Path) -> Path:
@@ -71,8 +77,8 @@ def variables_of(value: Value) -> tuple[str, ...]:
 def _variable(value: Value, what: str) -> str:
     """The name of a variable, as any system may have it: also ``ProgramFiles(x86)``."""
     name = value.text()
-    if not name or _NO_NAME.search(name):
-        value.fail(f"{what}: '{name}' cannot be the name of a variable; write letters, digits and '_', no wildcards")
+    if not is_variable(name):
+        value.fail(f"{what}: '{name}' {NO_VARIABLE}", Kind.VARIABLE_NAME)
     return name
 
 
@@ -81,7 +87,8 @@ def check_not_secret(value: Value, secrets: Collection[str]) -> None:
     for item in value.members():
         if item.text() in secrets:
             item.fail(
-                f"{value.what}: '{item.text()}' is among the secrets, and a secret never counts; take it out here"
+                f"{value.what}: '{item.text()}' is among the secrets, and a secret never counts; take it out here",
+                Kind.SECRET_COUNTS,
             )
 
 

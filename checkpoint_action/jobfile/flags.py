@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.values import (
     NAME_RULE,
     is_name,
@@ -78,22 +78,22 @@ def steps_from_flags(words: Iterable[str], *, cwd: Path, shell: str = SYSTEM_SHE
         try:
             parse_shell(shell)
         except ValueError as error:
-            raise UsageError(f"--shell: {error}") from None
+            raise UsageError(f"--shell: {error}", Kind.BAD_VALUE) from None
     steps: dict[str, Step] = {}
     last: str | None = None
     for word in words:
         name, command = split_flag("--step", word, "COMMAND")
         if not is_name(name):
-            raise UsageError(f"--step '{name}': the id is not valid; use {NAME_RULE}")
+            raise UsageError(f"--step '{name}': the id is not valid; use {NAME_RULE}", Kind.BAD_NAME)
         if "\0" in command:
-            raise UsageError(f"--step '{name}': the command holds a NUL character")
+            raise UsageError(f"--step '{name}': the command holds a NUL character", Kind.BAD_VALUE)
         folded = name.casefold()
         if folded in steps:
             other = steps[folded].id
             also = "" if other == name else f" (as '{other}'; upper and lower case count as one)"
-            raise UsageError(f"--step '{name}' is there twice{also}; rename one")
+            raise UsageError(f"--step '{name}' is there twice{also}; rename one", Kind.DUPLICATE_STEP)
         needs = (last,) if chain and last is not None else ()
-        steps[folded] = Step(id=name, command=command, shell=shell, cwd=cwd, needs=needs)
+        steps[folded] = Step(id=name, command=command, shell=shell, cwd=cwd, needs=needs, outputs_assumed=True)
         last = name
     return list(steps.values())
 
@@ -109,12 +109,12 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
         try:
             steps[name] = replace(steps[name], timeout=parse_limit(text))
         except ValueError as error:
-            raise UsageError(f"--step-timeout '{name}': {error}") from None
+            raise UsageError(f"--step-timeout '{name}': {error}", Kind.BAD_VALUE) from None
     for word in overrides.step_artifacts:
         name, text = _named("--step-artifact", word, "PATH", steps)
         outputs = steps[name].outputs
         declared = () if isinstance(outputs, str) else outputs
-        steps[name] = replace(steps[name], outputs=(*declared, _literal(text)))
+        steps[name] = replace(steps[name], outputs=(*declared, _literal(text)), outputs_assumed=False)
     logs: dict[str, str] = {}
     for word in overrides.step_logs:
         name, text = _named("--step-log", word, "PATH", steps)
@@ -123,7 +123,9 @@ def apply_overrides(job: Job, overrides: Overrides) -> Job:
         if step.log is not None:
             other = logs.setdefault(os.path.normcase(os.path.normpath(step.log)), step.id)
             if other != step.id:
-                raise UsageError(f"steps '{other}' and '{step.id}' would write the same log {step.log}; rename one")
+                raise UsageError(
+                    f"steps '{other}' and '{step.id}' would write the same log {step.log}; rename one", Kind.SAME_LOG
+                )
     changed = replace(job, steps=tuple(steps.values()))
     if overrides.continue_on_error is not None:
         changed = replace(changed, continue_on_error=overrides.continue_on_error)
@@ -170,12 +172,12 @@ def _cause(word: str) -> Literal["error", "timeout"] | int:
     try:
         return parse_retry_cause(word.strip())
     except ValueError as error:
-        raise UsageError(f"--retry-on: {error}") from None
+        raise UsageError(f"--retry-on: {error}", Kind.BAD_VALUE) from None
 
 
 def _named(flag: str, word: str, second: str, steps: dict[str, Step]) -> tuple[str, str]:
     name, rest = split_flag(flag, word, second)
     if name not in steps:
         hint = unknown_id(name, steps, f"give {flag} once for each step")
-        raise UsageError(f"{flag} '{name}': no step has this id{hint}")
+        raise UsageError(f"{flag} '{name}': no step has this id{hint}", Kind.NO_SUCH_STEP)
     return name, rest

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import JobFileError, UsageError
+from checkpoint_action.errors import JobFileError, Kind, UsageError
 from checkpoint_action.jobfile.document import Value, parse
 from checkpoint_action.jobfile.fields import (
     check_not_secret,
@@ -22,6 +20,7 @@ from checkpoint_action.jobfile.fields import (
     shell_of,
     variables_of,
 )
+from checkpoint_action.jobfile.ordering import CircleError, in_order
 from checkpoint_action.jobfile.values import NAME_RULE, SHELLS, is_name, unknown_id
 from checkpoint_action.model import Job, Retry, Step
 
@@ -115,17 +114,17 @@ def read_job_file(path: Path, source: str) -> str:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(f"there is no job file {source}; check its name and folder") from None
+        raise UsageError(f"there is no job file {source}; check its name and folder", Kind.NO_JOB_FILE) from None
     except OSError as error:
         what = "it is a folder; name the file in it" if path.is_dir() else error.strerror
-        raise UsageError(f"cannot read the job file {source}: {what}") from None
+        raise UsageError(f"cannot read the job file {source}: {what}", Kind.NO_JOB_FILE) from None
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode("utf-8")  # without a byte order mark
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         message = "the job file is not UTF-8; save it as UTF-8"
-        raise JobFileError(message, source=source, line=line, column=column) from None
+        raise JobFileError(message, source=source, line=line, column=column, kind=Kind.NOT_YAML) from None
 
 
 def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
@@ -141,9 +140,9 @@ def load_job(text: str, source: str, defaults: JobDefaults) -> Job:
     if "job" in fields:
         name = fields["job"].text()
         if not is_name(name):
-            fields["job"].fail(f"job name '{name}' is not valid; use {NAME_RULE}")
+            fields["job"].fail(f"job name '{name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
     if "steps" not in fields:
-        document.fail("the job file has no steps; add 'steps:' with at least one 'id' and 'run'")
+        document.fail("the job file has no steps; add 'steps:' with at least one 'id' and 'run'", Kind.MISSING_KEY)
     scope = _Scope(
         base=defaults.base,
         cwd=folder_of(fields, defaults.base, defaults.base),
@@ -197,10 +196,10 @@ def load_steps(text: str, source: str, defaults: JobDefaults) -> Job:
 
 def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     if value.is_null:
-        value.fail("steps is empty; add at least one '- id: NAME' with 'run: COMMAND' below it")
+        value.fail("steps is empty; add at least one '- id: NAME' with 'run: COMMAND' below it", Kind.MISSING_KEY)
     items = value.items()
     if not items:
-        value.fail("there are no steps; add at least one 'id' and 'run'")
+        value.fail("there are no steps; add at least one 'id' and 'run'", Kind.MISSING_KEY)
     steps: dict[str, Step] = {}
     ids: dict[str, Value] = {}
     wanted: list[tuple[Step, list[Value]]] = []
@@ -212,7 +211,9 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
             first = ids[folded]
             also = "" if first.text() == step.id else f" (as '{first.text()}'; upper and lower case count as one)"
             line = first.node.start_mark.line + 1
-            id_value.fail(f"step id '{step.id}' is there twice, first in line {line}{also}; rename one")
+            id_value.fail(
+                f"step id '{step.id}' is there twice, first in line {line}{also}; rename one", Kind.DUPLICATE_STEP
+            )
         ids[folded] = id_value
         steps[step.id] = step
         wanted.append((step, needs))
@@ -220,31 +221,22 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     for step, needs in wanted:
         for need in needs:
             if need.text() not in steps:
-                need.fail(f"step '{step.id}' needs '{need.text()}', which is no step{unknown_id(need.text(), steps)}")
+                need.fail(
+                    f"step '{step.id}' needs '{need.text()}', which is no step{unknown_id(need.text(), steps)}",
+                    Kind.UNKNOWN_NEED,
+                )
     return _in_order(steps, {step.id: needs for step, needs in wanted})
 
 
 def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[Step, ...]:
     """The steps as written, except that a step comes after all it needs."""
-    sorter = TopologicalSorter({step.id: step.needs for step in steps.values()})
     try:
-        sorter.prepare()
-    except CycleError as error:
-        circle: list[str] = error.args[1][::-1]
+        ordered = in_order({step.id: step.needs for step in steps.values()})
+    except CircleError as error:
         # A default only ever points back, so at least one link of a circle was written.
-        link = next(need for step in circle for need in needs[step] if need.text() in circle)
-        link.fail(f"steps need each other in a circle: {' -> '.join(circle)}; take one 'needs' out")
-    position = {step: number for number, step in enumerate(steps)}
-    names = list(steps)
-    ready: list[int] = []
-    ordered = []
-    while sorter.is_active():
-        for step in sorter.get_ready():
-            heappush(ready, position[step])
-        name = names[heappop(ready)]
-        ordered.append(steps[name])
-        sorter.done(name)
-    return tuple(ordered)
+        link = next(need for step in error.steps for need in needs[step] if need.text() in error.steps)
+        link.fail(str(error), Kind.CIRCLE)
+    return tuple(steps[name] for name in ordered)
 
 
 def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, list[Value]]:
@@ -254,10 +246,10 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     fields = item.fields(STEP_KEYS)
     for key in ("id", "run"):
         if key not in fields:
-            item.fail(f"{item.what} has no '{key}'")
+            item.fail(f"{item.what} has no '{key}'", Kind.MISSING_KEY)
     name = fields["id"].text()
     if not is_name(name):
-        fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}")
+        fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")
@@ -275,6 +267,7 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
         pass_env=_merge(scope.pass_env, variables_of(fields["pass-env"]) if "pass-env" in fields else ()),
         inputs=patterns_of(fields["inputs"]) if "inputs" in fields else None,
         outputs=outputs_of(fields["outputs"]) if "outputs" in fields else scope.outputs,
+        outputs_assumed="outputs" not in fields,
         needs=tuple(need.text() for need in needs) if "needs" in fields else default,
         timeout=fields["timeout"].limit() if "timeout" in fields else scope.timeout,
         idle_timeout=fields["idle-timeout"].limit() if "idle-timeout" in fields else scope.idle_timeout,

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAME_RULE",
+    "NO_VARIABLE",
     "SHELLS",
     "is_name",
+    "is_variable",
     "log_name",
     "name_from",
     "nearest",
@@ -27,10 +29,13 @@ __all__ = [
 
 NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters"
 
+NO_VARIABLE = "cannot be the name of a variable; write letters, digits and '_', no wildcards"
+
 SHELLS = ("bash", "sh", "pwsh", "python")
 """The shells known by name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_NO_NAME = re.compile(r"[=*?\s\0]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _DURATION = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+(?:\.\d+)?)s)?\Z", re.ASCII)
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z", re.ASCII)
@@ -44,6 +49,11 @@ _LARGEST = 10**15
 def is_name(text: str) -> bool:
     """Whether ``text`` can be the id of a step or the name of a job."""
     return _NAME.match(text) is not None
+
+
+def is_variable(text: str) -> bool:
+    """Whether ``text`` can be the name of a variable, as any system may have it: also ``ProgramFiles(x86)``."""
+    return bool(text) and not _NO_NAME.search(text)
 
 
 def name_from(text: str, default: str) -> str:

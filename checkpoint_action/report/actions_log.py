@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Reason, Status
 from checkpoint_action.report.markdown import shortened
-from checkpoint_action.report.words import decision_text, duration, ended_text, one_line, size, totals
+from checkpoint_action.report.words import decision_text, duration, ended_text, one_line, size, totals, worth_saying
 from checkpoint_action.runner import events
 from checkpoint_action.toolkit import core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from checkpoint_action.model import Job
+    from checkpoint_action.model import Job, Record
     from checkpoint_action.report.terminal import StepOutput
 
 __all__ = ["ActionsLog"]
@@ -67,6 +67,7 @@ class ActionsLog:
         self._warnings = _Annotations("warning", core.warning)
         self._lock = threading.Lock()
         self._job: Job | None = None
+        self._kept = False  # whether another attempt has anything to go on from
         self.done_here: frozenset[str] = frozenset()
 
     def __call__(self, event: events.Event) -> None:
@@ -96,15 +97,16 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepSkipped) -> None:
-        saves = duration(event.record.duration)
-        _line(f"{self._name(event.position)}: skipped ({decision_text(event.decision)}), saves {saves}")
+        why = f" ({event.decision.detail})" if event.decision.detail else ""  # that it is done goes without saying
+        _line(f"{self._name(event.position)}: skipped{why}{_saves(event.record)}")
 
     @_tell.register
     def _(self, event: events.StepRestored) -> None:
-        took, saves = duration(event.seconds), duration(event.record.duration)
+        self._kept = True
+        took = f" in {duration(event.seconds)}" if worth_saying(event.seconds) else ""
         lost = event.decision.step in self.done_here and event.decision.detail
-        why = f" (it was done here, but not all is as it was: {lost})" if lost else ""
-        _line(f"{self._name(event.position)}: restored in {took}, saves {saves}{why}")
+        why = f"; it was done here, but not all is as it was: {lost}" if lost else ""
+        _line(f"{self._name(event.position)}: restored{took}{_saves(event.record)}{why}")
 
     @_tell.register
     def _(self, event: events.StepStarted) -> None:
@@ -144,17 +146,18 @@ class ActionsLog:
 
     @_tell.register
     def _(self, event: events.StepBlocked) -> None:
-        _line(f"{self._name(event.position)}: left, as it needs '{event.need}', which is not done")
+        _line(f"{self._name(event.position)}: left: it needs '{event.need}', which is not done")
 
     @_tell.register
     def _(self, event: events.StepHeld) -> None:
         if event.decision.reason is Reason.INTERRUPTED_BEFORE:
             self._errors.make(f"{self._name(event.position)}: not run: {_ASK}", step=event.decision.step)
         else:
-            _line(f"{self._name(event.position)}: left ({decision_text(event.decision)})")
+            _line(f"{self._name(event.position)}: left: {decision_text(event.decision)}")
 
     @_tell.register
     def _(self, event: events.StepsKept) -> None:
+        self._kept = True
         names = [*event.steps, *(f"what {step} has so far" for step in event.unfinished)]
         _line(f"kept in the {event.store}: {', '.join(names)} ({size(event.size)})")
 
@@ -174,15 +177,19 @@ class ActionsLog:
         self._end_group()  # of a step that was stopped before it began
         self._errors.rest()
         self._warnings.rest()
-        _line(f"job {event.job}: {totals(event)}")
+        _line(f"steps of {event.job}: {totals(event)}")
         if event.incomplete:
             left = [*event.stopped, *(step for step in event.pending if step not in event.stopped)]
             more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
             core.warning(
                 f"the budget is used up: this is green and not finished (left: {', '.join(left[:_NAMED])}{more}); "
-                "what is done is kept, and the next run of the job goes on from here"
+                + (
+                    "what is done is kept, and the next run of the job goes on from here"
+                    if self._kept
+                    else "nothing is kept, so the next run begins from the start"
+                )
             )
-        elif event.failed or event.stopped:
+        elif (event.failed or event.stopped) and self._kept:
             _line('what is done is kept: "Re-run failed jobs" goes on from here')
 
     def _show_tail(self, step: str) -> None:
@@ -240,6 +247,10 @@ class _Annotations:
         if self._rest:
             self._make(f"{len(self._rest)} more {self._kind}s are in the log of this step{steps}")
         self._rest = []
+
+
+def _saves(record: Record) -> str:
+    return f", saves {duration(record.duration)}" if worth_saying(record.duration) else ""
 
 
 def _line(text: str, before: str = "", after: str = "") -> None:

@@ -19,6 +19,7 @@ SUMMARY_LIMIT = 900 << 10
 """Bytes of a summary by default: GitHub shows nothing of one past 1 MiB, and the steps may add their own."""
 
 _HEAD = "| step | result | reason | took | saved |\n|---|---|---|--:|--:|\n"
+_NARROW_HEAD = "| step | result | reason | took |\n|---|---|---|--:|\n"  # nothing is saved, and a phone is narrow
 _FOLDED = 100  # rows from which the table is folded
 _FAILURES = 20  # failed steps that are shown by themselves
 _NO_LINES = "_The last lines of the failed steps are left out: the summary would be too large._\n"
@@ -36,9 +37,13 @@ class Row:
     took: str = ""
     saved: str = ""
 
-    def text(self) -> str:
-        """Its line."""
-        return f"| {code(self.step, 100, cell=True)} | {self.result} | {self.reason} | {self.took} | {self.saved} |\n"
+    def text(self, *, narrow: bool) -> str:
+        """Its line.
+
+        :param narrow: without the time saved.
+        """
+        line = f"| {code(self.step, 100, cell=True)} | {self.result} | {self.reason} | {self.took} |"
+        return f"{line}\n" if narrow else f"{line} {self.saved} |\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,15 @@ def fit(sections: Sections, limit: int) -> str:
     """The text, at most ``limit`` bytes of it."""
     full, short = _failures(sections, lines=True), _failures(sections, lines=False)
     picture = timeline(sections.bars)
-    rows = [row.text() for row in sections.rows]
+    narrow = not any(row.saved for row in sections.rows)
+    rows = [row.text(narrow=narrow) for row in sections.rows]
     for failures, shown in ((full, picture), (short, picture), (short, _NO_PICTURE if picture else "")):
-        text = _joined(sections.head, failures, _table(rows, len(rows)), shown)
+        text = _joined(sections.head, failures, _table(rows, len(rows), narrow=narrow), shown)
         if _size(text) <= limit:
             return text
-    around = _size(_joined(sections.head, failures, _table([], len(rows)), shown)) + _size(_left_out(len(rows)))
-    text = _joined(sections.head, failures, _table(_ends(rows, limit - around), len(rows)), shown)
+    empty = _joined(sections.head, failures, _table([], len(rows), narrow=narrow), shown)
+    some = _ends(rows, limit - _size(empty) - _size(_left_out(len(rows), narrow=narrow)), narrow=narrow)
+    text = _joined(sections.head, failures, _table(some, len(rows), narrow=narrow), shown)
     return text if _size(text) <= limit else _lines_within(text, limit)
 
 
@@ -84,14 +91,14 @@ def _failures(sections: Sections, *, lines: bool) -> str:
     return "\n".join(parts)
 
 
-def _table(rows: Sequence[str], count: int) -> str:
+def _table(rows: Sequence[str], count: int, *, narrow: bool) -> str:
     if not count:
         return ""
-    table = _HEAD + "".join(rows)
+    table = (_NARROW_HEAD if narrow else _HEAD) + "".join(rows)
     return f"<details><summary>All {count} steps</summary>\n\n{table}\n</details>\n" if count > _FOLDED else table
 
 
-def _ends(rows: Sequence[str], room: int) -> list[str]:
+def _ends(rows: Sequence[str], room: int, *, narrow: bool) -> list[str]:
     """Rows from both ends that fit, and one between them that says how many do not."""
     first: list[str] = []
     last: list[str] = []
@@ -102,11 +109,12 @@ def _ends(rows: Sequence[str], room: int) -> list[str]:
             break
         side.append(row)
     missing = len(rows) - len(first) - len(last)
-    return [*first, *([_left_out(missing)] if missing else []), *reversed(last)]
+    return [*first, *([_left_out(missing, narrow=narrow)] if missing else []), *reversed(last)]
 
 
-def _left_out(count: int) -> str:
-    return f"| … | _{count} steps are left out: the summary would be too large_ | | | |\n"
+def _left_out(count: int, *, narrow: bool) -> str:
+    line = f"| … | _{count} steps are left out: the summary would be too large_ | | |"
+    return f"{line}\n" if narrow else f"{line} |\n"
 
 
 def _joined(*parts: str) -> str:

@@ -34,7 +34,7 @@ p{overflow-wrap:anywhere}.soft{color:var(--soft)}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:6px}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line)}
-th{background:var(--box)}td.n{text-align:right;white-space:nowrap}td.w{overflow-wrap:anywhere;min-width:8rem}
+th{background:var(--box)}th.n,td.n{text-align:right}td.n{white-space:nowrap}td.w{overflow-wrap:anywhere;min-width:8rem}
 .done{color:var(--good)}.bad{color:var(--bad)}.kept{color:var(--calm)}.left{color:var(--soft)}
 pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:.6rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
@@ -86,7 +86,8 @@ def page_lines(
         f"<h1>Job {_text(job)}: {_text(result)}</h1>\n<p>{_text(totals)}</p>",
         *_timeline(lines),
         '<h2>Steps</h2>\n<div class="wide" tabindex="0" role="region" aria-label="Steps">\n<table>\n<thead><tr>'
-        + "".join(f'<th scope="col">{name}</th>' for name in ("Step", "Status", "Reason", "Time", "Tries", "Left"))
+        + "".join(f'<th scope="col">{name}</th>' for name in ("Step", "Status", "Reason"))
+        + "".join(f'<th scope="col" class="n">{name}</th>' for name in ("Time", "Tries", "Left"))
         + "</tr></thead>\n<tbody>",
     ]
     out += map(_row, lines)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checkpoint_action.model import Record
+    from checkpoint_action.report.money import Rate
 
 __all__ = ["HtmlReport", "write_page"]
 
@@ -31,10 +32,12 @@ class HtmlReport:
     """Listens to a run for the page of it.
 
     :param secrets: values that do not show.
+    :param rate: what saved time is worth.
     """
 
-    def __init__(self, secrets: Sequence[str]) -> None:
+    def __init__(self, secrets: Sequence[str], rate: Rate | None = None) -> None:
         self._secrets = secrets
+        self._rate = rate
         self._job = ""
         self._ids: tuple[str, ...] = ()
         self._records: dict[str, Record] = {}
@@ -77,7 +80,7 @@ class HtmlReport:
         ended = self._ended
         lines = [self._lines.get(step, Line(step, "pending", "left")) for step in self._ids]
         result = _result(ended)
-        said = totals(ended) if ended else "The run broke off before its end."
+        said = totals(ended, self._rate) if ended else "The run broke off before its end."
         tries = sum(record.tries for record in self._records.values())
         said += f"; {tries} {'try' if tries == 1 else 'tries'}" if ended and tries else ""
         _write(
@@ -86,12 +89,19 @@ class HtmlReport:
 
 
 def write_page(
-    path: Path, job: str, steps: Sequence[str], records: Mapping[str, Record], secrets: Sequence[str]
+    path: Path,
+    job: str,
+    steps: Sequence[str],
+    records: Mapping[str, Record],
+    secrets: Sequence[str],
+    *,
+    rate: Rate | None = None,
 ) -> None:
     """Write the page of what is recorded.
 
     :param steps: ids, in the order of the page.
     :param secrets: values that do not show.
+    :param rate: what a machine costs.
     :raises OutputError: it cannot be written.
     """
     lines = [_line(records[step], "") if step in records else Line(step, "pending", "left") for step in steps]
@@ -99,7 +109,8 @@ def write_page(
     bad = sum(line.kind == "bad" for line in lines)
     tries = sum(line.tries for line in lines)
     result = "failed" if bad else "done" if done == len(lines) else "not finished"
-    took = duration(sum(line.seconds for line in lines))
+    seconds = sum(line.seconds for line in lines)
+    took = duration(seconds) + (f" ({rate.cost(seconds)})" if rate else "")
     said = f"{done} of {len(lines)} steps done; their last tries took {took}; {tries} tries"
     _write(path, job, result, said, lines, records=records, secrets=secrets, attempts=())
 

@@ -6,6 +6,7 @@ import json
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any
 
+from checkpoint_action.errors import code_of
 from checkpoint_action.report.tables import decision_json
 from checkpoint_action.runner import events
 
@@ -27,7 +28,9 @@ class JsonReport:
         self._write = write
 
     def __call__(self, event: events.Event) -> None:
-        """Write an event."""
+        """Write an event, unless it is of interest for the moment alone."""
+        if isinstance(event, events.Passing):
+            return
         self._write(json.dumps(self._value(event)))
 
     @singledispatchmethod
@@ -79,7 +82,7 @@ class JsonReport:
 
     @_value.register
     def _(self, event: events.Warned) -> dict[str, Any]:
-        return {"event": "warning", "message": event.message}
+        return {"event": "warning", "message": event.message, "code": code_of(event.message)}
 
     @_value.register
     def _(self, event: events.RunEnded) -> dict[str, Any]:

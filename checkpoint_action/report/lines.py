@@ -31,13 +31,14 @@ def write_all(fd: int, data: bytes) -> None:
             select.select([], [fd], [])
 
 
-def say(stream: TextIO, text: str, before: str = "") -> None:
+def say(stream: TextIO, text: str, before: str = "", after: str = "") -> None:
     """Print a line that every terminal can show; one that has gone away is no error.
 
     :param before: what to print before it, as it is.
+    :param after: what to print before its end, as it is.
     """
     with suppress(OSError, ValueError):
-        _print(stream, text, before)
+        _print(stream, text, before, after)
 
 
 def answer(stream: TextIO, text: str) -> None:
@@ -78,12 +79,12 @@ class Answers:
             raise self._fault
 
 
-def _print(stream: TextIO, text: str, before: str = "") -> None:
+def _print(stream: TextIO, text: str, before: str = "", after: str = "") -> None:
     text = one_line(text)
     encoding = (stream.encoding or "ascii").lower().replace("-", "")
     if encoding != "utf8":
         text = text.replace("→", "->").encode(encoding, "replace").decode(encoding, "replace")
-    text = before + text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    text = f"{before}{text.encode('utf-8', 'backslashreplace').decode('utf-8')}{after}\n"
     stream.flush()
     if sys.platform == "win32" or not _has_descriptor(stream):
         stream.write(text)

@@ -12,7 +12,7 @@ from checkpoint_action.model import Reason, Status
 from checkpoint_action.report.fitting import SUMMARY_LIMIT, Row, Sections, fit
 from checkpoint_action.report.markdown import code
 from checkpoint_action.report.timeline import Bar
-from checkpoint_action.report.words import duration, size, totals
+from checkpoint_action.report.words import duration, reason_text, size, totals, worth_saying
 from checkpoint_action.runner import events
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Run:
     def _(self, event: events.StepSkipped, _at: float) -> None:
         step, record = event.decision.step, event.record
         self.good[step] = record
-        self.rows[step] = Row(step, "↷ skipped", _why(event.decision), "", duration(record.duration))
+        self.rows[step] = Row(step, "↷ skipped", _why(event.decision), "", _time(record.duration))
 
     @_take.register
     def _(self, event: events.StepRestored, at: float) -> None:
@@ -124,8 +124,8 @@ class _Run:
         self.good[step] = record
         self.restored += sum(entry.size for entry in record.layer.entries)
         self.bars.append(Bar(step, at - event.seconds - self.begin, event.seconds, "restored"))
-        saved = duration(record.duration)
-        self.rows[step] = Row(step, "↺ restored", _why(event.decision), duration(event.seconds), saved)
+        took, saved = _time(event.seconds), _time(record.duration)
+        self.rows[step] = Row(step, "↺ restored", _why(event.decision), took, saved)
 
     @_take.register
     def _(self, event: events.StepStarted, at: float) -> None:
@@ -180,7 +180,7 @@ class _Run:
     def sections(self, tails: Mapping[str, Sequence[str]], quota: str, *, kept: bool) -> Sections:
         """The parts of the text."""
         name = self.ended.job if self.ended else self.job.name if self.job else "?"
-        lines = [f"## checkpoint-run: {code(name)} {self._result()}", ""]
+        lines = [f"## checkpoint-run, the steps of {code(name)}: {self._result()}", ""]
         if self.ended:
             lines += [f"{totals(self.ended).capitalize()}.", ""]
         lines += [line for line in (self._bytes(quota, kept=kept), self._next(kept=kept)) if line]
@@ -197,14 +197,14 @@ class _Run:
         if ended is None:
             return "ended early"
         if ended.exit_code == 0:
-            return "is done"
+            return "all done"
         if ended.incomplete:
             return "stopped before the end on purpose, to be run again"
         if ended.failed:
-            return "failed"
+            return f"{len(ended.failed)} failed"
         if ended.signal is not None:
-            return f"was stopped by signal {ended.signal}"
-        return "waits for a person" if ended.held else "is not done"
+            return f"stopped by signal {ended.signal}"
+        return "waiting for a person" if ended.held else "not all done"
 
     def _bytes(self, quota: str, *, kept: bool) -> str:
         parts = []
@@ -246,5 +246,9 @@ def _ended(record: Record) -> str:
 
 
 def _why(decision: Decision) -> str:
-    detail = f": {code(decision.detail, cell=True)}" if decision.detail else ""
-    return f"{decision.reason.value}{detail}"
+    detail = code(decision.detail, cell=True) if decision.detail else ""
+    return ": ".join(part for part in (reason_text(decision), detail) if part)
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if worth_saying(seconds) else ""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checkpoint_action.model import Decision, Plan, Record
+    from checkpoint_action.report.money import Rate
 
 __all__ = ["decision_json", "plan_json", "plan_lines", "status_json", "status_lines"]
 
@@ -26,10 +27,11 @@ def plan_lines(plan: Plan) -> list[str]:
     ]
 
 
-def status_lines(job: str, steps: list[str], records: Mapping[str, Record]) -> list[str]:
+def status_lines(job: str, steps: list[str], records: Mapping[str, Record], rate: Rate | None = None) -> list[str]:
     """The records of a job as lines, one a step.
 
     :param steps: ids in order; steps that have no record are pending.
+    :param rate: what a machine costs: a last line then says what the done steps are worth.
     """
     if not steps:
         return [f"job {job}: nothing recorded"]
@@ -47,7 +49,14 @@ def status_lines(job: str, steps: list[str], records: Mapping[str, Record]) -> l
         tries = f"{record.tries} tries" if record.tries > 1 else ""
         rest = ", ".join(part for part in (ended, code, tries) if part)
         lines.append(f"{step:<{width}}  {word:<{beside}}  {rest}".rstrip())
+    if rate is not None:
+        worth = sum(record.duration for step, record in records.items() if step in words and _is_done(record))
+        lines.append(f"what is done took {duration(worth)} ({rate.cost(worth)})")
     return lines
+
+
+def _is_done(record: Record) -> bool:
+    return record.status is Status.DONE
 
 
 def _status(record: Record | None) -> str:

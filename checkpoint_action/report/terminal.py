@@ -6,6 +6,7 @@ import os
 import select
 import sys
 import threading
+from contextlib import contextmanager
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,10 +18,19 @@ from checkpoint_action.runner import events
 from checkpoint_action.runner.stop import BlockedWriteError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from checkpoint_action.model import Job
+    from checkpoint_action.report.details import Details
+    from checkpoint_action.report.ending import Ending
+    from checkpoint_action.report.live import LiveView
+    from checkpoint_action.report.money import Rate
+    from checkpoint_action.report.style import Kind, Style
     from checkpoint_action.runner.stop import StopRequest
 
 __all__ = ["REMINDER", "StepOutput", "TerminalReport", "same_place"]
+
+_SMALL = 1 << 14  # bytes that are copied rather than written apart
 
 REMINDER = "note: steps run in the shell exactly as written; quote what must be quoted"
 
@@ -31,10 +41,12 @@ class StepOutput:
     :param fd: where it goes.
     :param shared: whether our own lines appear in the same place.
     :param stop: whose signals end a write that nobody reads; for the main thread.
+    :param view: what is drawn below it, where anything is.
     """
 
-    def __init__(self, fd: int, *, shared: bool, stop: StopRequest | None = None) -> None:
+    def __init__(self, fd: int, *, shared: bool, stop: StopRequest | None = None, view: LiveView | None = None) -> None:
         self._fd: int | None = fd
+        self._view = view
         self._stop = stop
         self._shared = shared
         self._at_line_start = True
@@ -46,7 +58,13 @@ class StepOutput:
             return
         self._at_line_start = data.endswith(b"\n")
         try:
-            self._write_or_break(self._fd, data)
+            if self._view is None:
+                self._write_or_break(self._fd, data)
+            else:
+                with self._view.output(data) as (before, after):
+                    for piece in (before + data + after,) if len(data) < _SMALL else (before, data, after):
+                        if self._fd is not None:
+                            self._write_or_break(self._fd, piece)
         except OSError as error:
             self._fd = None
             self._lost = error
@@ -77,6 +95,15 @@ class StepOutput:
         self._at_line_start = True
         return "\n" if needed else ""
 
+    @contextmanager
+    def own_line(self) -> Iterator[str]:
+        """Around the printing of a line of our own: what to print before it."""
+        if self._view is None:
+            yield self.break_line()
+            return
+        with self._view.own_line() as before:
+            yield before + self.break_line()
+
 
 class TerminalReport:
     """Listens to a run and prints a line for each thing that a person wants to know.
@@ -84,17 +111,63 @@ class TerminalReport:
     :param stream: where our own lines go.
     :param output: the steps' output, which may share the place.
     :param quiet: only what went wrong.
+    :param style: colours, where there are any.
+    :param view: what is drawn below the lines, where anything is.
+    :param details: what to say besides.
+    :param ending: what to say at the end, instead of what failed and that it is to be run again.
+    :param rate: what saved time is worth.
+    :param columns: those of the terminal now; ``None`` where lines may be of any length.
     """
 
-    def __init__(self, stream: TextIO, output: StepOutput, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        output: StepOutput,
+        *,
+        quiet: bool = False,
+        style: Style | None = None,
+        view: LiveView | None = None,
+        details: Details | None = None,
+        ending: Ending | None = None,
+        rate: Rate | None = None,
+        columns: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self._stream = stream
         self._output = output
         self._quiet = quiet
+        self._style = style
+        self._view = view
+        self._details = details
+        self._ending = ending
+        self._rate = rate
+        self._columns = columns
         self._job: Job | None = None
+        self._have_terminal: set[int] = set()  # positions of interactive steps that run
 
     def __call__(self, event: events.Event) -> None:
         """Tell of an event."""
+        if self._ending is not None:
+            self._ending(event)
+        if self._view is not None:
+            self._keep_apart(event, self._view)
         self._tell(event)
+        for line in self._details.of(event) if self._details is not None else ():
+            self._line(f"  {line}", "soft")
+        if self._view is not None:
+            self._view.refresh()
+
+    def _keep_apart(self, event: events.Event, view: LiveView) -> None:
+        """Have nothing drawn below a step that has the terminal for itself, nor after the end."""
+        if isinstance(event, events.StepStarted) and self._is_interactive(event.position):
+            self._have_terminal.add(event.position)
+            view.stay_away(True)
+        elif isinstance(event, (events.StepEnded, events.StepRetried)):
+            view.step_ended()
+            if isinstance(event, events.StepEnded):
+                self._have_terminal.discard(event.position)
+            view.stay_away(bool(self._have_terminal))
+        elif isinstance(event, events.RunEnded):
+            view.close()
 
     @singledispatchmethod
     def _tell(self, event: events.Event) -> None:
@@ -105,16 +178,19 @@ class TerminalReport:
         self._job = event.job
         self._line(f"job {event.job.name}: {REMINDER}")
 
+    def _is_interactive(self, position: int) -> bool:
+        return self._job is not None and self._job.steps[position].interactive
+
     @_tell.register
     def _(self, event: events.StepSkipped) -> None:
         log = f"; its log: {event.record.log}" if event.record.log else ""
         saves = duration(event.record.duration)
-        self._step(event.position, f"skipped ({decision_text(event.decision)}), saves {saves}{log}")
+        self._step(event.position, f"skipped ({decision_text(event.decision)}), saves {saves}{log}", "calm")
 
     @_tell.register
     def _(self, event: events.StepRestored) -> None:
         took, saves = duration(event.seconds), duration(event.record.duration)
-        self._step(event.position, f"restored in {took}, saves {saves}")
+        self._step(event.position, f"restored in {took}, saves {saves}", "calm")
 
     @_tell.register
     def _(self, event: events.ProgressRestored) -> None:
@@ -122,22 +198,24 @@ class TerminalReport:
 
     @_tell.register
     def _(self, event: events.StepStarted) -> None:
-        self._step(event.position, f"runs ({decision_text(event.decision)})")
+        self._step(event.position, f"runs ({decision_text(event.decision)})", "head")
 
     @_tell.register
     def _(self, event: events.StepRetried) -> None:
         failed = ended_text(event.failed)
-        self._step(event.position, f"{failed}; next try in {duration(event.wait)}", always=True)
+        self._step(event.position, f"{failed}; next try in {duration(event.wait)}", "warn", always=True)
 
     @_tell.register
     def _(self, event: events.StepEnded) -> None:
         undone = event.record.status is not Status.DONE
         log = f"; its log: {event.record.log}" if undone and event.record.log else ""
-        self._step(event.position, f"{ended_text(event.record)}{log}", always=undone)
+        kinds: dict[Status, Kind] = {Status.DONE: "good", Status.INTERRUPTED: "warn"}
+        kind = kinds.get(event.record.status, "bad")
+        self._step(event.position, f"{ended_text(event.record)}{log}", kind, always=undone)
 
     @_tell.register
     def _(self, event: events.StepBlocked) -> None:
-        self._step(event.position, f"left: it needs '{event.need}', which is not done", always=True)
+        self._step(event.position, f"left: it needs '{event.need}', which is not done", "warn", always=True)
 
     @_tell.register
     def _(self, event: events.StepHeld) -> None:
@@ -146,27 +224,41 @@ class TerminalReport:
 
     @_tell.register
     def _(self, event: events.Warned) -> None:
-        self._line(f"warning: {event.message}", always=True)
+        self._line(f"warning: {event.message}", "warn", always=True)
 
     @_tell.register
     def _(self, event: events.RunEnded) -> None:
-        self._line(f"job {event.job}: {totals(event)}")
+        kind: Kind = "good" if event.exit_code == 0 else "warn" if event.incomplete else "bad"
+        self._line(f"job {event.job}: {totals(event, self._rate)}", kind)
         if event.exit_code >= 128:
-            self._line("stopped; what is done is saved, run the same command again to go on", always=True)
+            self._line(f"stopped{self._then}", "warn", always=True)
         elif event.incomplete:
-            self._line("the budget is used up; what is done is saved, run the same command again to go on", always=True)
-        elif event.failed:
+            self._line(f"the budget is used up{self._then}", "warn", always=True)
+        elif event.failed and self._ending is None:
             names = ", ".join(event.failed)
-            self._line(f"failed: {names}; what is done is saved, run the same command again to go on", always=True)
+            self._line(f"failed: {names}{self._then}", always=True)
+        if self._ending is not None:
+            dots = self._style.dots if self._style else "..."
+            for text, of_kind in self._ending.lines(event, self._columns(), dots):
+                self._print(text, of_kind)
 
-    def _step(self, position: int, text: str, *, always: bool = False) -> None:
+    @property
+    def _then(self) -> str:
+        return "" if self._ending else "; what is done is saved, run the same command again to go on"
+
+    def _step(self, position: int, text: str, kind: Kind = "", *, always: bool = False) -> None:
         if self._job is not None:
             steps = self._job.steps
-            self._line(f"[{position + 1}/{len(steps)}] {steps[position].id}: {text}", always=always)
+            self._line(f"[{position + 1}/{len(steps)}] {steps[position].id}: {text}", kind, always=always)
 
-    def _line(self, text: str, *, always: bool = False) -> None:
+    def _line(self, text: str, kind: Kind = "", *, always: bool = False) -> None:
         if always or not self._quiet:
-            say(self._stream, f"checkpoint-run: {text}", self._output.break_line())
+            self._print(f"checkpoint-run: {text}", kind)
+
+    def _print(self, text: str, kind: Kind) -> None:
+        before, after = self._style.around(kind) if self._style else ("", "")
+        with self._output.own_line() as first:
+            say(self._stream, text, first + before, after)
 
 
 def same_place(first: int, second: int) -> bool:

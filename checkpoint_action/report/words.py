@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from checkpoint_action.model import Status
+from checkpoint_action.model import Action, Reason, Status
+from checkpoint_action.runner.selection import IT_NEEDS
 
 if TYPE_CHECKING:
     from checkpoint_action.model import Decision, Record
+    from checkpoint_action.report.money import Rate
     from checkpoint_action.runner.events import RunEnded
 
-__all__ = ["decision_text", "duration", "ended_text", "one_line", "size", "totals"]
+__all__ = [
+    "decision_text",
+    "duration",
+    "ended_text",
+    "one_line",
+    "reason_text",
+    "size",
+    "totals",
+    "worth_saying",
+]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -32,6 +43,11 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def worth_saying(seconds: float) -> bool:
+    """Whether a time is more than the ``0.0 s`` it would be shown as."""
+    return seconds >= 0.05
+
+
 def size(count: int) -> str:
     """Bytes in the largest binary unit that leaves at least one."""
     value = float(count)
@@ -42,9 +58,18 @@ def size(count: int) -> str:
     return f"{value:.1f} TiB"
 
 
+def reason_text(decision: Decision) -> str:
+    """The word for why; nothing where the word would mislead and the detail is all there is to say.
+
+    A step that is held back was selected, or needs something that changes: neither is why it does not run.
+    """
+    held = decision.action is Action.STOP and decision.detail.startswith(IT_NEEDS)
+    return "" if held and decision.reason in (Reason.SELECTED, Reason.NEEDS_CHANGED) else decision.reason.value
+
+
 def decision_text(decision: Decision) -> str:
     """Why, and what differs."""
-    return f"{decision.reason.value}: {decision.detail}" if decision.detail else decision.reason.value
+    return ": ".join(part for part in (reason_text(decision), decision.detail) if part)
 
 
 def ended_text(record: Record) -> str:
@@ -57,8 +82,11 @@ def ended_text(record: Record) -> str:
     return f"{word} after {took}{tries}: {record.error}"
 
 
-def totals(ended: RunEnded) -> str:
-    """The run in one line."""
+def totals(ended: RunEnded, rate: Rate | None = None) -> str:
+    """The run in one line.
+
+    :param rate: what saved time is worth.
+    """
     groups = (
         ("done", [step for step in ended.ran if step not in {*ended.failed, *ended.stopped}]),
         ("skipped", ended.skipped),
@@ -69,4 +97,6 @@ def totals(ended: RunEnded) -> str:
     )
     parts = [f"{len(steps)} {word}" for word, steps in groups if steps]
     text = f"{', '.join(parts) or 'nothing to do'} in {duration(ended.seconds)}"
-    return f"{text}; saved {duration(ended.saved)}" if ended.saved >= 0.05 else text
+    if not worth_saying(ended.saved):
+        return text
+    return f"{text}; saved {duration(ended.saved)}" + (f" ({rate.cost(ended.saved)})" if rate else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.model import AUTO, Action, Layer, Record, Status
 from checkpoint_action.runner.fingerprint import fingerprint
 from checkpoint_action.runner.outputs import MissingOutputError, collect, locate, result_for, result_of
@@ -42,7 +42,7 @@ def accept_steps(
             continue
         for need in step.needs:
             if need in foreseen and foreseen[need].action in (Action.RUN, Action.STOP):
-                raise UsageError(f"accept '{step.id}': {_not_done(foreseen[need])}")
+                raise UsageError(f"accept '{step.id}': {_not_done(foreseen[need])}", Kind.NOT_ACCEPTED)
         parts = planner.parts(step)
         if planner.decide(step, parts).action is Action.SKIP:
             accepted[step.id] = None
@@ -61,12 +61,17 @@ def _accepted(step: Step, job: Job, planner: Planner, record: Record | None, par
     known = record if record is not None and record.status is Status.DONE else None
     if known is not None and known.withheld:
         names = ", ".join(known.withheld)
-        raise UsageError(f"accept '{step.id}': it hands on {names}, which is secret and so kept nowhere; it has to run")
+        raise UsageError(
+            f"accept '{step.id}': it hands on {names}, which is secret and so kept nowhere; it has to run",
+            Kind.NOT_ACCEPTED,
+        )
     before = Layer() if known is None else known.layer
     layer = _layer(step, job, planner, before)
     for entry in layer.entries:
         if entry.content == UNREADABLE:
-            raise UsageError(f"accept '{step.id}': its output {entry.path} cannot be read; change its mode")
+            raise UsageError(
+                f"accept '{step.id}': its output {entry.path} cannot be read; change its mode", Kind.NOT_ACCEPTED
+            )
     same = result_of(layer) == result_of(before)
     mark = fingerprint(parts)
     layer = before if same else layer
@@ -110,7 +115,7 @@ def _layer(step: Step, job: Job, planner: Planner, before: Layer) -> Layer:
         left = collect(step.outputs, step.cwd, job.root, planner.digests)
     except MissingOutputError as error:
         text = f"its declared output {error.missing} is not there; make it, or let the step run"
-        raise UsageError(f"accept '{step.id}': {text if error.missing else error}") from None
+        raise UsageError(f"accept '{step.id}': {text if error.missing else error}", Kind.NOT_ACCEPTED) from None
     except OSError as error:
-        raise UsageError(f"accept '{step.id}': cannot look at its outputs: {error}") from None
+        raise UsageError(f"accept '{step.id}': cannot look at its outputs: {error}", Kind.NOT_ACCEPTED) from None
     return Layer(tuple(own(entry.path, entry) or entry for entry in left.entries))

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from checkpoint_action.errors import BundleError, StoreError, StoreMissingError
+from checkpoint_action.errors import BundleError, Kind, StoreError, StoreMissingError
 from checkpoint_action.model import Status
 from checkpoint_action.runner.handed_on import check_values
 from checkpoint_action.runner.signing import check_signature
 from checkpoint_action.runner.sources import Source, sources_from_json
+from checkpoint_action.store.base import ListingLook
 from checkpoint_action.store.bundle import LONGEST_HEADER, Short, parse_header
 from checkpoint_action.store.codec import record_from_json
 from checkpoint_action.store.paths import check_layer, check_path
+from checkpoint_action.store.workers import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from checkpoint_action.model import Record
@@ -39,6 +41,7 @@ _FIRST_LOOK = 256 << 10
 
 _LONGEST_LOOK = LONGEST_HEADER + (LONGEST_HEADER >> 6)  # what cannot be compressed takes a little more room
 _MOST_LOOKUPS = 100
+_LOOKUPS_AT_ONCE = 8
 _MOST_NAMED = 3
 _LONGEST_REASON = 300
 
@@ -49,10 +52,14 @@ class StoreStoppedError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What an archive's header tells."""
+    """What an archive's header tells.
+
+    :param told: by step, the key of the archive that was the first to tell its record.
+    """
 
     records: dict[str, Record]
     sources: dict[str, Source]
+    told: dict[str, str]
 
 
 class Archives:
@@ -90,7 +97,9 @@ class Archives:
         self._seconds = self._seconds_left = seconds
         self._signing_key = signing_key
         self._archives: dict[str, Path] = {}
+        self._seen: set[str] = set()
         self._unusable: dict[str, str] = {}
+        self._kind = Kind.ARCHIVE  # of the trouble with the last of them
         self._fetched = 0
 
     def newest_usable(self, steps: Sequence[str]) -> StoredState | None:
@@ -101,21 +110,55 @@ class Archives:
         newest = self._ask(lambda: self._store.find(self._keys.prefix))
         if newest is None:
             return None
-        state = self._state_in(newest)
+        state = self.state_in(newest)
         if state is not None:
             return state
         then = "starting afresh"
         for found in self._older_than(newest, steps):
-            state = self._state_in(found)
+            state = self.state_in(found)
             if state is not None:
                 then = f"using an older checkpoint, {found.key}"
                 break
-        faults = [f"{_line(key)} is not usable ({fault})" for key, fault in self._unusable.items()]
-        more = f" and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
-        self._warn(f"{self._store.name}: {', '.join(faults[:_MOST_NAMED])}{more}; {then}")
+        self.tell_unusable(then)
         return state
 
-    def _state_in(self, found: Found) -> StoredState | None:
+    def tell_unusable(self, then: str) -> None:
+        """Say which archives were not usable.
+
+        :param then: what is done instead.
+        """
+        faults = [f"{_line(key)} is not usable ({fault})" for key, fault in self._unusable.items()]
+        more = f" and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
+        self._warn(f"{self._kind.value}: {self._store.name}: {', '.join(faults[:_MOST_NAMED])}{more}; {then}")
+
+    def find(self, prefixes: Sequence[str]) -> list[Found | None]:
+        """The newest archive for each of some beginnings of keys; they are asked for side by side.
+
+        :raises StoreError: the store fails.
+        """
+
+        def ask() -> list[Found | None]:
+            if isinstance(self._store, ListingLook):
+                return self._store.find_each(prefixes)
+            with Workers(_LOOKUPS_AT_ONCE) as workers:
+                asked = [workers.start(self._store.find, prefix) for prefix in prefixes]
+                return [one.result() for one in asked]
+
+        found = self._ask(ask) if len(prefixes) > 1 else [self._ask(partial(self._store.find, one)) for one in prefixes]
+        self._seen.update(one.key.lower() for one in found if one is not None)
+        return found
+
+    def gone(self, keys: Iterable[str]) -> set[str]:
+        """Which archives the store does not have any more, or cannot be used.
+
+        :raises StoreError: the store fails.
+        """
+        gone = {key for key in keys if key in self._unusable}
+        unseen = sorted({key for key in keys if key.lower() not in self._seen} - gone)
+        self.find(unseen)  # the whole key is a beginning, too
+        return gone | {key for key in unseen if key.lower() not in self._seen}
+
+    def state_in(self, found: Found) -> StoredState | None:
         """What an archive tells; ``None`` where it is not usable, which is noted."""
         if found.key in self._unusable:
             return None
@@ -123,9 +166,9 @@ class Archives:
             header = self._header_of(found)
             if self._signing_key is not None:
                 check_signature(header, found.key, self._signing_key)
-            return _state_of(header, self._keys.job)
+            return _state_of(header, self._keys.job, found.key)
         except (StoreMissingError, BundleError) as error:
-            fault = reason(error)
+            fault, self._kind = reason(error), error.kind
         except StoreError:
             raise
         except Exception as error:  # whatever is in there, it is not what we wrote
@@ -259,9 +302,10 @@ class Archives:
         return self._stop is not None and self._stop.signum is not None
 
 
-def _state_of(header: dict[str, Any], job: str) -> StoredState:
+def _state_of(header: dict[str, Any], job: str, key: str) -> StoredState:
     """Read a header, trusting nothing in it.
 
+    :param key: what the archive is kept under.
     :raises BundleError: it is another job's, or a path leads out of the workspace.
     :raises ValueError: it is something else.
     """
@@ -271,6 +315,9 @@ def _state_of(header: dict[str, Any], job: str) -> StoredState:
     if not isinstance(rows, dict):
         raise ValueError("records: must be an object")  # noqa: TRY004  # bad data, not a bug
     records = {step: record_from_json(value) for step, value in rows.items()}
+    told = header.get("told", {})
+    if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
+        raise ValueError("told: must be an object with keys of archives")
     for record in records.values():
         check_values(record.values)
         check_layer(record.layer)
@@ -278,13 +325,13 @@ def _state_of(header: dict[str, Any], job: str) -> StoredState:
             check_layer(record.partial.workspace)
             check_layer(record.partial.folder)
     sources = sources_from_json(header.get("sources", []))
+    records = {
+        step: record for step, record in records.items() if record.status is not Status.PENDING and record.step == step
+    }
     return StoredState(
-        {
-            step: record
-            for step, record in records.items()
-            if record.status is not Status.PENDING and record.step == step
-        },
+        records,
         {path: source for path, source in sources.items() if _is_inside(path)},
+        {step: one.archive.key if one.archive else told.get(step, key) for step, one in records.items()},
     )
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import BundleError, StoreError, UsageError
-from checkpoint_action.model import AUTO, Status
+from checkpoint_action.errors import BundleError, Kind, StoreError, UsageError
+from checkpoint_action.model import AUTO, Layer, Status
 from checkpoint_action.runner.archives import Archives, StoreStoppedError, reason
 from checkpoint_action.runner.limits import excess_of
+from checkpoint_action.runner.merging import to_take_over
 from checkpoint_action.runner.parcels import Parcel
 from checkpoint_action.runner.scan import Scan, difference
+from checkpoint_action.runner.shared import state_of_all
 from checkpoint_action.runner.sources import restore_times, sources_of
 from checkpoint_action.runner.unfinished import Unfinished
 from checkpoint_action.runner.uploads import Uploads
@@ -21,10 +25,9 @@ from checkpoint_action.store.bundle import pack_layer, unpack_layer
 from checkpoint_action.store.paths import check_layer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from checkpoint_action.model import ArchiveRef, Job, Layer, Record, Step
+    from checkpoint_action.model import ArchiveRef, Job, Record, Step
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.runner.scan import Workspace
@@ -50,9 +53,14 @@ class Checkpoints:
     :param stop: ends every wait for the store.
     :param restore_seconds: time that a run may wait for what it reads from the store, all in all.
     :param off: why the store is left alone from the beginning; then steps are only looked at.
+    :param read_only: whether nothing is put into the store, though steps are put back from it.
     :param signing_key: what archives are signed with; those that are not signed with it are left alone. Not empty.
     :param max_size: bytes that the files a step left may have together to be kept for other machines.
+    :param at_hand: the archive that a step came from, where it is still on this machine: later steps may have changed
+        its files since.
     :param missed: told that the store has nothing of the job, with what it says of its reach (or nothing).
+    :ivar in_store: all records that the store told of when it was asked.
+    :ivar told: by step that was learned of, the key of the archive that was the first to tell its record.
     """
 
     def __init__(
@@ -68,19 +76,26 @@ class Checkpoints:
         stop: StopRequest | None = None,
         restore_seconds: float = 900.0,
         off: str = "",
+        read_only: bool = False,
         signing_key: bytes | None = None,
         max_size: int | None = None,
         missed: Callable[[str], None] = lambda _reach: None,
+        at_hand: Callable[[ArchiveRef], Path | None] = lambda _where: None,
     ) -> None:
         if signing_key is not None and not signing_key:
-            raise UsageError("the signing key is empty")
+            raise UsageError("the signing key is empty", Kind.INPUT)
         self._store = store
+        self._keys = keys
         self._folder = folder
         self._workspace = workspace
         self._warn = warn
         self._required = required
         self._max_size = max_size
         self._missed = missed
+        self._at_hand = at_hand
+        self._read_only = read_only
+        self._unreadable = off
+        self.in_store: Mapping[str, Record] = {}
 
         def is_stopping() -> bool:
             return stop is not None and stop.signum is not None
@@ -91,9 +106,9 @@ class Checkpoints:
             folder,
             warn=warn,
             kept=kept,
-            required=required,
+            required=required and not read_only,
             is_stopping=is_stopping,
-            off=off,
+            off=off or ("nothing is put into the store" if read_only else ""),
             signing_key=signing_key,
         )
         self._archives = Archives(
@@ -101,8 +116,8 @@ class Checkpoints:
             keys,
             folder,
             warn=warn,
-            failed=self._uploads.switch_off,
-            is_off=lambda: self._uploads.off,
+            failed=self._failed,
+            is_off=lambda: self._off,
             stop=stop,
             seconds=restore_seconds,
             signing_key=signing_key,
@@ -120,40 +135,107 @@ class Checkpoints:
         self._before: Scan | None = None
         self._started: dict[str, Scan] = {}  # by step, what the workspace held when it started
         self._unseen: set[str] = set()
+        self.told: Mapping[str, str] = {}
 
-    def learn(self, steps: Sequence[str] = ()) -> dict[str, Record]:
-        """The records of steps that another machine has finished, or left unfinished.
+    @property
+    def _off(self) -> str:
+        """Why the store is not even read any more, or an empty text."""
+        return self._unreadable if self._read_only else self._uploads.off
+
+    def _failed(self, error: StoreError) -> None:
+        """Leave the store alone from now on.
+
+        :raises StoreError: it is required.
+        """
+        if not self._read_only:
+            self._uploads.switch_off(error)
+            return
+        if self._required:
+            raise error
+        if not self._unreadable:
+            self._warn(f"{error.told}; going on without the store")
+        self._unreadable = self._unreadable or str(error)
+
+    def learn(
+        self,
+        steps: Sequence[str] = (),
+        local: Mapping[str, Record] = MappingProxyType({}),
+        *,
+        look_only: bool = False,
+    ) -> dict[str, Record]:
+        """The records of steps that another machine has finished, or left unfinished, as far as they are to be used.
 
         Where the newest archive is not usable, the newest usable one of those that end with one of ``steps`` is taken.
 
         :param steps: ids of the job's steps.
+        :param local: the records of this machine; see :func:`~checkpoint_action.runner.merging.to_take_over`.
+        :param look_only: whether the workspace stays as it is.
         :raises StoreError: the store fails, and it is required.
         """
         try:
-            state = self._archives.newest_usable(steps)
+            if self._keys.shared:
+                state = state_of_all(self._archives, self._keys, steps)
+            else:
+                state = self._archives.newest_usable(steps)
         except StoreStoppedError:
             return {}
         except StoreError as error:
-            self._uploads.switch_off(error)
+            self._failed(error)
             return {}
         except Exception as error:  # nothing that a store holds may cost the job
-            self._warn(f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh")
+            said = f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh"
+            self._warn(f"{Kind.ARCHIVE.value}: {said}")
             return {}
         if state is None:
-            if not self._uploads.off:
+            if not self._off:
                 self._missed(self._store.reach)
             return {}
-        self._uploads.known.update(state.records)
+        self.in_store = state.records
+        taken = to_take_over(local, state.records)
+        mine = {step: record for step, record in local.items() if step not in taken and self._is_here(record)}
+        self._uploads.known.update({**state.records, **mine}, state.told)
+        origins = [one for one in map(self._keys.origin, state.told.values()) if one is not None]
+        self._uploads.number_after(max((one.sequence for one in origins), default=0))
+        self.told = state.told
         self._uploads.known.sources = state.sources
-        self._unfinished.learn(state.records)
+        self._unfinished.learn(taken)
+        if local or look_only:  # the files here have the times that this machine's steps have seen
+            return taken
         try:
             restore_times(self._workspace, state.sources)
         except Exception as error:  # the times alone
             self._warn(f"{self._store.name}: the files did not all get their times back ({reason(error)})")
-        return dict(state.records)
+        return taken
+
+    def _is_here(self, record: Record) -> bool:
+        """Whether a record's archive is in this store, and not in another that its job was in before."""
+        return record.archive is not None and record.archive.key.startswith(self._keys.prefix)
+
+    @property
+    def off(self) -> str:
+        """Why the store is left alone, or an empty text."""
+        return self._off
+
+    def lost(self, records: Mapping[str, Record]) -> set[str]:
+        """The done steps whose archives the store does not have any more: another machine has to do them again.
+
+        :raises StoreError: the store fails, and it is required.
+        """
+        kept = {step: record.archive.key for step, record in records.items() if record.archive is not None}
+        try:
+            gone = self._archives.gone(kept.values())
+        except StoreStoppedError:
+            return set()
+        except StoreError as error:
+            self._failed(error)
+            return set()
+        return {step for step, key in kept.items() if key in gone}
 
     def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> None:
         """Put back what a step left: all of it, or nothing.
+
+        Nothing at a path is as good as what was there before the step: it may have been there from an earlier try of
+        it, and nothing is lost.
 
         :param acceptable: contents of a path, besides those the layer knows, that may be written over.
         :raises StoreError: it cannot be put back, for whatever reason.
@@ -161,7 +243,7 @@ class Checkpoints:
         if record.archive is None:
             raise StoreError("it was not kept")
         self._before = None
-        self._put_back(record.archive, record.layer, self._workspace.root, acceptable)
+        self._put_back(record.archive, record.layer, self._workspace.root, lambda path: {"", *acceptable(path)})
 
     def restore_progress(self, step: str, folder: Path) -> int | None:
         """Put back what an unfinished try on another machine left, all of it or nothing.
@@ -241,27 +323,64 @@ class Checkpoints:
 
         :raises StoreError: it cannot be packed, and the store is required.
         """
+        if fault := self._keep(record, self._workspace.root):
+            self._warn(f"step '{record.step}' is done but not kept for other machines: {fault}")
+
+    def _keep(self, record: Record, root: Path) -> str:
+        """Pack what a step left in a folder; why it is left out, or an empty text."""
         self._started.pop(record.step, None)
         if self._uploads.off:
-            return
+            return ""
         if excess := excess_of(record.layer.entries, self._max_size):
-            self._leave_out(record.step, excess)
-            return
+            return self._leave_out(record.step, excess)
         name = self._uploads.next_name(record.step)
         file = self._folder / f"{name}.layer"
         try:
             self._check_seen()
             with self._uploads.growing(Parcel(record, name, (file,))) as grown:
-                pack_layer(self._workspace.root, name, record.layer, file, grown=grown)
+                pack_layer(root, name, record.layer, file, grown=grown)
         except (BundleError, OSError) as error:
             if self._required:
                 raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
-            self._leave_out(record.step, str(error))
+            return self._leave_out(record.step, str(error))
+        return ""
 
-    def _leave_out(self, step: str, why: str) -> None:
+    def holds(self, record: Record) -> bool:
+        """Whether other machines know that a step is done, with what it left here."""
+        known = self._uploads.known.of(record.step)
+        return known is not None and (known.status, known.fingerprint, known.result) == (
+            record.status,
+            record.fingerprint,
+            record.result,
+        )
+
+    def catch_up(self, step: Step, record: Record) -> str:
+        """Have a step in the store that was done without it, as far as it is known what the step left.
+
+        :returns: why it is not put there, or an empty text.
+        :raises StoreError: it cannot be packed, and the store is required.
+        """
+        if step.outputs == AUTO and record.layer == Layer() and record.archive is None:
+            return "nobody has looked at what it leaves; declare its outputs, or run it with the store"
+        archive = None if record.archive is None else self._at_hand(record.archive)
+        if archive is None or record.archive is None:
+            return self._keep(record, self._workspace.root)
+        side = self._folder / "side"
+        try:
+            unpack_layer(archive, record.archive.layer, record.layer, side)
+            for entry in record.layer.entries:
+                if entry.type == "link":  # which are made in their final place otherwise
+                    Path(side, entry.path).symlink_to(entry.target)
+            return self._keep(record, side)
+        except (BundleError, OSError) as error:
+            return self._leave_out(record.step, str(error))
+        finally:
+            shutil.rmtree(side, ignore_errors=True)
+
+    def _leave_out(self, step: str, why: str) -> str:
         """Not keep a finished step, nor what another machine has kept of it: that is not what it left now."""
-        self._warn(f"step '{step}' is done but not kept for other machines: {why}")
         self._uploads.known.forget(step)
+        return why
 
     def _check_seen(self) -> None:
         if self._unseen:

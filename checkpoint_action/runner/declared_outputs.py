@@ -25,6 +25,9 @@ class DeclaredOutputs:
         self._starts: dict[str, dict[int, None]] = {}
         self._anywhere: dict[int, None] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
     def put(self, position: int, step: Step) -> None:
         """Take in what a step declares.
 

@@ -20,6 +20,7 @@ MARKER = "CHECKPOINT_RUN_STEP_TOKEN"
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _LOOKS = 5  # for what was started between two looks
 _roots: set[int] = set()
+_adopting = False  # only then can a child of ours that is no step's shell be a step's orphan, and not the caller's own
 
 
 class _Process(NamedTuple):
@@ -36,12 +37,14 @@ def adopt_orphans() -> bool:
     """
     if sys.platform != "linux":
         return False
+    global _adopting  # noqa: PLW0603  # a setting of the process, as what it tells of
     try:
         import ctypes  # noqa: PLC0415  # only a run needs it
 
-        return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        _adopting = bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
         return False
+    return _adopting
 
 
 def own(pid: int) -> None:
@@ -90,8 +93,8 @@ def _doomed(tokens: Collection[str], known: Collection[int]) -> set[int]:
 
 
 def reap_orphans() -> None:
-    """Take the exit status of adopted processes that have ended, never of a step's own shell."""
-    if sys.platform != "linux":
+    """Take the exit status of adopted processes that have ended, never of a step's own shell or of others' children."""
+    if sys.platform != "linux" or not _adopting:
         return
     try:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_bytes().split()
@@ -186,6 +189,8 @@ class Lineage:
     def _belongs(self, pid: int, process: _Process, table: dict[int, _Process]) -> bool:
         if process.session == self._root or self._below_root(process, table):
             return True
+        if not _adopting:  # in a process of somebody else's, whose own children are no orphans: the mark alone tells
+            return sys.platform == "linux" and bool(self._token) and pid != os.getpid() and _marker(pid) == self._token
         if process.parent != os.getpid() or pid in _roots:
             return False
         # An orphan that we adopted: ours unless it carries another step's mark.

@@ -14,6 +14,7 @@ from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
 from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
 from checkpoint_action.runner.keeping import Keeping
+from checkpoint_action.runner.leaving import NOT_NEEDED, LeftAlone
 from checkpoint_action.runner.lent import Lent
 from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
@@ -132,6 +133,10 @@ class Engine:
         self._latest: tuple[str, ...] | Literal["auto"] = ()  # outputs of the step that was looked at last
         self._blocked: set[str] = set()
         self._running: dict[str, Step] = {}
+        self._left = LeftAlone(
+            options.selection.left,
+            lambda record: self._keeping.restore(record, self._planner.ownership.known_contents),
+        )
         looked_at = options.selection.scope(job)
         self._schedule = Schedule(job, looked_at)
         self._tally = Tally([step.id for step in looked_at], left_out_is_wrong=options.selection.only)
@@ -211,16 +216,21 @@ class Engine:
 
     def _settle(self, position: int, step: Step) -> None:
         """Skip, restore or start one step whose needs are settled, or leave it."""
-        if not any(need in self._planner.held for need in step.needs):
-            for need in step.needs:
-                record = self._journal.records.get(need)
-                if need in self._blocked or record is None or record.status is not Status.DONE:
-                    self._blocked.add(step.id)  # whatever an older record of it says
-                    self._tell(events.StepBlocked(position, step.id, need))
-                    self._schedule.settled(step.id)
-                    return
+        if (need := self._missing(step)) is not None:
+            self._blocked.add(step.id)  # whatever an older record of it says
+            self._tell(events.StepBlocked(position, step.id, need))
+            self._schedule.settled(step.id)
+            return
+        known = self._journal.records.get(step.id)
+        if known is not None and self._left.takes(step, self._tally.ran_ids):
+            self._left.put_off(known)
+            self._skip(position, Decision(step.id, Action.SKIP, Reason.DONE, NOT_NEEDED), known)
+            return
+        fault = self._left.make_good(step)
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
+        if fault:
+            decision = Decision(step.id, Action.STOP, Reason.ARCHIVE_MISSING, f"{fault}; the next run puts that right")
         for name in sorted(part for part, value in parts.items() if value in USELESS_INPUTS):
             pattern = name.partition(" ")[2]
             self._tell(events.Warned(f"step '{step.id}': its input {pattern} {USELESS_INPUTS[parts[name]]}"))
@@ -234,19 +244,39 @@ class Engine:
             self._start(position, step, parts, decision)
             return
         if decision.action is Action.SKIP:
-            record = self._journal.records[step.id]
-            self._tally.skipped(record)
-            self._tell(events.StepSkipped(position, decision, record))
-        elif decision.action is Action.STOP:
+            self._skip(position, decision, self._journal.records[step.id])
+            return
+        if decision.action is Action.STOP:
             wanted = not self._options.selection.leaves_out(step.id)
             if wanted:
                 self._tally.held(decision)
             self._tell(events.StepHeld(position, decision, wanted))
         self._schedule.settled(step.id)
 
+    def _missing(self, step: Step) -> str | None:
+        """A step that this one needs and that is not done, where that is not told in other words."""
+        if any(need in self._planner.held for need in step.needs):
+            return None
+        for need in step.needs:
+            record = self._journal.records.get(need)
+            if need in self._blocked or record is None or record.status is not Status.DONE:
+                return need
+        return None
+
+    def _skip(self, position: int, decision: Decision, record: Record) -> None:
+        if record.step in self._options.selection.back:
+            self._tally.restored(record)
+            self._tell(events.StepRestored(position, decision, record, 0.0))
+        else:
+            self._tally.skipped(record)
+            self._tell(events.StepSkipped(position, decision, record))
+        self._keeping.skipped(self._job.steps[position], record)
+        self._schedule.settled(record.step)
+
     def _restore(self, position: int, step: Step, decision: Decision) -> Decision:
         record = self._journal.records[step.id]
         begin = self._clock()
+        self._tell(events.StepRestoring(position, record))
         if fault := self._keeping.restore(record, self._planner.ownership.known_contents):
             return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, fault)
         self._planner.restored()
@@ -282,6 +312,8 @@ class Engine:
             lambda failed, wait: say(lambda: self._tell(events.StepRetried(position, _with(pending, failed), wait))),
             lambda text: say(lambda: self._tell(events.Warned(text))),
             lambda: self._keeping.save(step, pending),
+            lambda number: say(lambda: self._tell(events.TryStarted(position, step.id, number))),
+            lambda endpoint: say(lambda: self._tell(events.StepWaiting(position, step.id, endpoint))),
         )
         if output is None:
             self._end(position, step, pending, self._runner.run(step, seen, watcher))

@@ -13,6 +13,7 @@ __all__ = [
     "Event",
     "Listener",
     "OutputShown",
+    "Passing",
     "ProgressRestored",
     "RunEnded",
     "RunStarted",
@@ -20,10 +21,13 @@ __all__ = [
     "StepEnded",
     "StepHeld",
     "StepRestored",
+    "StepRestoring",
     "StepRetried",
     "StepSkipped",
     "StepStarted",
+    "StepWaiting",
     "StepsKept",
+    "TryStarted",
     "Warned",
 ]
 
@@ -31,6 +35,11 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Event:
     """Base of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passing(Event):
+    """Base of those that are of interest only for the moment: no record of a run needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,14 @@ class StepSkipped(Event):
 
     position: int
     decision: Decision
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class StepRestoring(Passing):
+    """What a done step left is about to be put back."""
+
+    position: int
     record: Record
 
 
@@ -93,6 +110,30 @@ class StepRetried(Event):
     position: int
     failed: Record
     wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepWaiting(Passing):
+    """A step waits for the network before another try.
+
+    :param endpoint: what has to answer.
+    """
+
+    position: int
+    step: str
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class TryStarted(Passing):
+    """A try of a step begins that is not its first.
+
+    :param number: from 2.
+    """
+
+    position: int
+    step: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,20 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.ignored import IgnoredFiles
 
-__all__ = ["NOT_AS_LEFT", "USELESS_INPUTS", "declared_outputs", "explain_change", "fingerprint", "fingerprint_parts"]
+__all__ = [
+    "NOT_AS_LEFT",
+    "TRACKED_INPUTS",
+    "USELESS_INPUTS",
+    "declared_outputs",
+    "explain_change",
+    "fingerprint",
+    "fingerprint_parts",
+]
 
 FORMAT = 1
+TRACKED_INPUTS = "input files that git tracks"
+"""The part of a fingerprint that stands for all files that git tracks."""
+
 UNSET = "unset"
 MISSING_INPUT = "missing"
 IGNORED_INPUT = "ignored"
@@ -82,14 +93,21 @@ def fingerprint_parts(
                 looked[wanted] = found
         parts.update(found)
     if step.tracked_inputs:
-        parts["input files that git tracks"] = tracked_digest(root, digests, env)
+        parts[TRACKED_INPUTS] = tracked_digest(root, digests, env)
     for name, result in needs.items():
         parts[f"needs {name}"] = result
     return parts
 
 
 def declared_outputs(step: Step) -> dict[str, str]:
-    """What a step declares to leave, as parts of its fingerprint; the order counts where something is taken away."""
+    """What a step declares to leave, as parts of its fingerprint; the order counts where something is taken away.
+
+    What the job says nothing of counts for nothing: the command line and the action then see different things in it.
+    """
+    if step.outputs_assumed:
+        return {}
+    if not step.outputs:
+        return {"output": "declared as none"}
     patterns = (AUTO,) if step.outputs == AUTO else step.outputs
     ordered = any(pattern.startswith("!") for pattern in patterns)
     return {f"output {pattern}": f"declared {at}" if ordered else "declared" for at, pattern in enumerate(patterns)}

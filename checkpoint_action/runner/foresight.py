@@ -35,7 +35,7 @@ class Foresight:
         self._job = job
         self._held = held
         self._ancestry = ancestry
-        self._remade = DeclaredOutputs()  # of the open steps
+        self._remade = DeclaredOutputs()  # of the open steps, while active
         self.active = False
         self._left: dict[str, str | None] = {}  # what each step that would run leaves, where that is known
         self._givers: dict[str, None] = {}  # those among them that hand on values
@@ -60,7 +60,7 @@ class Foresight:
             above = None if self._job.in_order else self._ancestry.above(step.id)
             positions = self._ancestry.positions
             opener = next((one for one in self._unknown if above is None or positions[one] in above), None)
-        if opener is None and self.active and record is not None:
+        if opener is None and self._remade and record is not None:
             names = dict.fromkeys((*parts, *record.parts))
             places = (self._remaker(step, place) for name in names if (place := self._input(step, name)))
             opener = next((self._job.steps[position].id for position in places if position is not None), None)
@@ -74,7 +74,7 @@ class Foresight:
         """The parts of a step, where they are open those of its last run."""
         closed = {name: value for name, value in parts.items() if not name.startswith(_VALUE)}
         open_parts = {f"needs {need}" for need in step.needs if self.is_open(need)} & {*record.parts}
-        if self.active:
+        if self._remade:
             names = {*closed, *record.parts}
             remade = ((name, self._remaker(step, place)) for name in names if (place := self._input(step, name)))
             open_parts.update(name for name, position in remade if position is not None)
@@ -96,7 +96,7 @@ class Foresight:
     def is_remade(self, step: Step, path: str) -> bool:
         """Whether a step that this one needs, and which is yet to run, declares to leave a path."""
         above = self._ancestry.above(step.id)
-        return self.active and self._remade.leaver(os.path.normpath(path), above) is not None
+        return bool(self._remade) and self._remade.leaver(os.path.normpath(path), above) is not None
 
     def expect(self, step: Step, parts: Mapping[str, str], record: Record | None, opener: str | None) -> None:
         """A step would run: take note of what it leaves then, as far as that is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["Excludes", "has_magic", "literal", "matcher", "static_prefix"]
+__all__ = ["Excludes", "escaped", "has_magic", "literal", "matcher", "static_prefix"]
 
 _MAGIC = re.compile(r"[*?\[]")
 _HIDDEN = re.compile(r"\[([*?\[])\]")  # a special character that stands for itself
@@ -14,6 +14,11 @@ _HIDDEN = re.compile(r"\[([*?\[])\]")  # a special character that stands for its
 def has_magic(pattern: str) -> bool:
     """Whether a pattern is more than one literal path."""
     return _MAGIC.search(pattern) is not None
+
+
+def escaped(path: str) -> str:
+    """A path as a pattern that matches it and nothing else."""
+    return _MAGIC.sub(r"[\g<0>]", path)
 
 
 def literal(pattern: str) -> str | None:

@@ -6,9 +6,9 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from checkpoint_action.runner.git_words import LIST_IGNORED, git_environment
 from checkpoint_action.runner.globs import literal, matcher, static_prefix
 from checkpoint_action.runner.places import place_of
-from checkpoint_action.runner.tracked import git_environment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IgnoredFiles", "matched_by_none_but"]
 
-_GIT = ("git", "-c", "safe.directory=*")
 _GIT_FOLDER = f"{os.sep}.git{os.sep}"
-_LIST = (*_GIT, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 
 
 class IgnoredFiles:
@@ -26,12 +24,16 @@ class IgnoredFiles:
 
     :param root: absolute folder.
     :param env: the outside environment.
+    :ivar asked: whether git has been asked.
+    :ivar said: what it has said when it was last asked; ``None`` where it failed.
     """
 
     def __init__(self, root: Path, env: Mapping[str, str]) -> None:
         self._root = root
         self._env = git_environment(env)
         self._known: tuple[frozenset[str], tuple[str, ...]] | None = None
+        self.asked = False
+        self.said: bytes | None = b""
         self._checkout: bool | None = None
 
     def forget(self) -> None:
@@ -73,12 +75,15 @@ class IgnoredFiles:
             self._checkout = any((folder / ".git").exists() for folder in (self._root, *self._root.parents))
         if not self._checkout:
             return []
+        self.asked = True
         try:
             done = subprocess.run(
-                _LIST, cwd=self._root, env=self._env, check=True, stdin=subprocess.DEVNULL, capture_output=True
+                LIST_IGNORED, cwd=self._root, env=self._env, check=True, stdin=subprocess.DEVNULL, capture_output=True
             )
         except (OSError, subprocess.CalledProcessError):
+            self.said = None
             return []
+        self.said = done.stdout
         names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
         # Where all of it lies in an ignored folder, whoever works there means it.
         return [] if "./" in names else names

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StateError, StateWriteError
+from checkpoint_action.errors import Kind, StateError, StateWriteError, kind_of_write
 from checkpoint_action.runner.durable import append, open_append, replace_file
 from checkpoint_action.runner.statefile import (
     DamagedError,
@@ -61,6 +61,11 @@ class StatePaths:
         return self._path(".index")
 
     @property
+    def answer(self) -> Path:
+        """What ``plan`` has to say as long as nothing changes; see :mod:`checkpoint_action.runner.recall`."""
+        return self._path(".plan")
+
+    @property
     def logs(self) -> Path:
         """Folder of the steps' output, where no other place is asked for."""
         return self._path(".logs")
@@ -74,6 +79,16 @@ class StatePaths:
     def run(self) -> Path:
         """Folder that a run lends to its steps, for as long as it lasts."""
         return self._path(".run")
+
+    @property
+    def archives(self) -> Path:
+        """Folder for archives of a store, while they are used."""
+        return self._path(".archives")
+
+    @property
+    def fetched(self) -> Path:
+        """Folder of what a ``pull`` has fetched so far."""
+        return self._path(".fetched")
 
     @property
     def lock(self) -> Path:
@@ -111,17 +126,24 @@ def load(paths: StatePaths) -> Loaded:
             snapshot = read_snapshot(data, str(paths.snapshot))
         except DamagedError as error:
             damaged = True
-            warnings.append(f"{paths.snapshot} is damaged ({error}); using the journal beside it")
+            warnings.append(
+                f"{Kind.STATE_DAMAGED.value}: {paths.snapshot} is damaged ({error}); using the journal beside it"
+            )
     lines = _read(paths.journal)
     reader = JournalReader(snapshot, str(paths.journal))
     settled = snapshot is not None and data is not None and lines == journal_of(snapshot, data)
     if not settled:  # else it says what the snapshot says
         reader.read(lines or b"")
     if reader.damaged:
-        warnings.append(f"{paths.journal}: {reader.damaged} damaged line(s) left out; what they said runs again")
+        warnings.append(
+            f"{Kind.STATE_DAMAGED.value}: {paths.journal}: {reader.damaged} damaged line(s) left out; "
+            "what they said runs again"
+        )
     for path, job in ((paths.snapshot, snapshot.job if snapshot else ""), (paths.journal, reader.job)):
         if job and job != paths.job:
-            raise StateError(f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file")
+            raise StateError(
+                f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file", Kind.STATE_OF_ANOTHER
+            )
     return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged)
 
 
@@ -153,15 +175,16 @@ def forget(paths: StatePaths) -> bool:
 
     discard(paths.progress)  # first, so that no step that is forgotten ever goes on from it
     found = False
-    for path in (paths.snapshot, paths.journal, paths.index):
+    for path in (paths.snapshot, paths.journal, paths.index, paths.answer):
         try:
             path.unlink()
             found = True
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise StateWriteError(f"cannot remove {path}: {error.strerror}") from None
-    shutil.rmtree(paths.logs, ignore_errors=True)
+            raise StateWriteError(f"cannot remove {path}: {error.strerror}", kind_of_write(error)) from None
+    for folder in (paths.logs, paths.archives, paths.fetched):
+        shutil.rmtree(folder, ignore_errors=True)
     sync_folder(paths.folder)
     return found
 
@@ -207,7 +230,9 @@ class Journal:
                 self._fold()
             self._fd = open_append(self._paths.journal)
         except OSError as error:
-            self._fail(f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir")
+            self._fail(
+                f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir", error
+            )
 
     def start(self, record: Record) -> None:
         """Record that a step starts; durable when this returns.
@@ -240,7 +265,8 @@ class Journal:
                 self._put_back(record.step, before)
             self._fail(
                 f"step '{record.step}': its {record.status.value} could not be recorded in {self._paths.journal}: "
-                f"{error.strerror}; the state before it is intact"
+                f"{error.strerror}; the state before it is intact",
+                error,
             )
 
     def _put_back(self, step: str, before: Record | None) -> None:
@@ -265,15 +291,16 @@ class Journal:
         self._fd = open_append(self._paths.journal)
         os.close(fd)
 
-    def _fail(self, text: str) -> None:
+    def _fail(self, text: str, cause: OSError) -> None:
         """The state cannot be written: an error, or where that is not wanted one line.
 
         :raises StateWriteError: it is an error.
         """
+        failure = StateWriteError(text, kind_of_write(cause))
         if self._lost is None:
-            raise StateWriteError(text)
+            raise failure
         if not self._given_up:
-            self._lost(f"{text}; going on without")
+            self._lost(f"{failure.told}; going on without")
         self._given_up = True
         if self._fd is not None:
             os.close(self._fd)
@@ -298,15 +325,31 @@ class Journal:
         except OSError as error:
             self._fail(
                 f"what is recorded of {', '.join(steps)} could not be taken out of {self._paths.journal}: "
-                f"{error.strerror}; the state before it is intact"
+                f"{error.strerror}; the state before it is intact",
+                error,
             )
         for step in steps:
             self.records.pop(step, None)
 
     def merge(self, records: Mapping[str, Record]) -> None:
-        """Take over records from elsewhere; written with the next fold."""
+        """Take over records from elsewhere; durable when this returns, where the journal is open.
+
+        :raises StateWriteError: they could not be recorded.
+        """
+        if not records:
+            return
         self.records.update(records)
         self._settled = False
+        if self._fd is None:
+            return
+        try:
+            self._fold()
+            journal = open_append(self._paths.journal)
+        except OSError as error:
+            self._fail(f"cannot write the state in {self._paths.folder}: {error.strerror}", error)
+        else:
+            os.close(self._fd)
+            self._fd = journal
 
     def close(self) -> None:
         """Fold the journal into the snapshot.
@@ -323,7 +366,7 @@ class Journal:
             self._fold()
         except OSError as error:
             beside = "; the journal beside it holds the state" if self._paths.journal.exists() else ""
-            self._fail(f"cannot write {self._paths.snapshot}: {error.strerror}{beside}")
+            self._fail(f"cannot write {self._paths.snapshot}: {error.strerror}{beside}", error)
 
     def _fold(self) -> None:
         snapshot = Snapshot(self._sequence, self.records, self._paths.job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StateWriteError, StoreError
+from checkpoint_action.errors import StateWriteError, StoreError, kind_of_write
 from checkpoint_action.model import Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.progress import NoDigests, progress_of, sync_progress
@@ -93,7 +93,7 @@ class Keeping:
             progress = progress_of(step, self._job, folder, {}, NoDigests())
             sync_progress(progress, self._job.root, folder)
         except OSError as error:
-            raise StateWriteError(f"{error.filename}: {error.strerror}") from None
+            raise StateWriteError(f"{error.filename}: {error.strerror}", kind_of_write(error)) from None
         if not progress.count:
             return "there is nothing to save: no path in 'partial' is there, and $CHECKPOINT_DIR is empty"
         said = f"{progress.count} paths with {progress.size} bytes are on this disk"
@@ -122,6 +122,14 @@ class Keeping:
         folder = self._lent.progress.of(step.id)
         self._checkpoints.keep_unfinished(step, self._job, record, folder, stopping=stopping)
         self._checkpoints.forget_look()
+
+    def skipped(self, step: Step, record: Record) -> None:
+        """See that a step that was done before is in the store too.
+
+        :raises StoreError: it cannot be there, and the store is required.
+        """
+        if self._checkpoints is not None and not self._checkpoints.holds(record):
+            self._checkpoints.catch_up(step, record)
 
     def finish(self, seconds: float, seconds_on_stop: float) -> None:
         """Wait until all that is kept is in the store.

@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["KeyScheme", "Origin", "job_slug"]
+__all__ = ["KeyScheme", "Origin", "job_slug", "scheme_of", "shared_slug"]
 
 _UNFIT = re.compile(r"[^a-z0-9._]+")
 _TAIL = re.compile(r"(.+)-([^-]+)-([0-9]{1,18})-([0-9]{6,18})-[0-9a-f]{8}")
+_WHOLE = re.compile(r"cpr1-([a-z0-9._]+)-((?:[a-z0-9._-]*?-)?[0-9a-f]{16})-(.+)")
 _LONGEST_NUMBER = 18
 
 
@@ -49,12 +50,15 @@ class KeyScheme:
 
     :param scope: how far the checkpoints reach, with the run or commit they are bound to.
     :param job: from :func:`job_slug`.
+    :param shared: whether several machines write at a time, so that each step's newest archive has to be found by its
+        key. Then ``<last step>`` ends with a tilde, which no id has, and no step's keys begin as another's do.
     """
 
     scope: str
     job: str
     run: str
     attempt: str
+    shared: bool = False
 
     @property
     def prefix(self) -> str:
@@ -63,7 +67,7 @@ class KeyScheme:
 
     def of_step(self, step: str) -> str:
         """What every key of an archive begins with whose newest step is ``step`` (or goes on after a hyphen)."""
-        return f"{self.prefix}{step}-".lower()
+        return f"{self.prefix}{step}{self._mark}-".lower()
 
     def of_step_in_run(self, step: str) -> str:
         """The same in this run alone, where hardly another step's key begins so."""
@@ -77,7 +81,7 @@ class KeyScheme:
             return None
         step, run, attempt, sequence = match.groups()
         number = int(run) if run.isascii() and run.isdigit() and len(run) <= _LONGEST_NUMBER else 0
-        return Origin(number, int(attempt), int(sequence), step)
+        return Origin(number, int(attempt), int(sequence), step.removesuffix(self._mark))
 
     def new(self, last_step: str, sequence: int) -> str:
         """A key that was never used.
@@ -86,4 +90,33 @@ class KeyScheme:
         :param sequence: number of the archive in this run.
         """
         nonce = os.urandom(4).hex()
-        return f"{self.prefix}{last_step}-{self.run}-{self.attempt}-{sequence:06d}-{nonce}".lower()
+        return f"{self.of_step(last_step)}{self.run}-{self.attempt}-{sequence:06d}-{nonce}".lower()
+
+    @property
+    def _mark(self) -> str:
+        return "~" if self.shared else ""
+
+
+def scheme_of(key: str) -> KeyScheme | None:
+    """The scheme that a key is of, with the run and attempt it names; ``None`` where it is none of ours."""
+    whole = _WHOLE.fullmatch(key.lower())
+    if whole is None:
+        return None
+    scope, job, rest = whole.groups()
+    tail = _TAIL.fullmatch(rest)
+    if tail is None:
+        return None
+    step, run, attempt, _sequence = tail.groups()
+    return KeyScheme(scope, job, run, attempt, shared=step.endswith("~"))
+
+
+def shared_slug(name: str, system: str, machine: str) -> str:
+    """The short name of a job that whoever knows its name shares: people and CI systems that use one store.
+
+    What one kind of machine makes is of no use to another.
+
+    :param name: the job's.
+    :param system: the operating system as GitHub's runners call it: ``Linux``, ``Windows``, ``macOS``.
+    :param machine: the processor as GitHub's runners call it: ``X64``, ``ARM64``.
+    """
+    return job_slug(name, {"shared": name, "os": system, "arch": machine})

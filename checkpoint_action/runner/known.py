@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.runner.signing import signed
@@ -31,12 +32,17 @@ class Known:
         self._signing_key = signing_key
         self._lock = threading.Lock()
         self._records: dict[str, Record] = {}
+        self._told: dict[str, str] = {}
         self.sources: dict[str, Source] = {}
 
-    def update(self, records: Mapping[str, Record]) -> None:
-        """Take over records, in the place of those of the same steps."""
+    def update(self, records: Mapping[str, Record], told: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Take over records, in the place of those of the same steps.
+
+        :param told: by step, the key of the archive that was the first to tell the record.
+        """
         with self._lock:
             self._records.update(records)
+            self._told.update(told)
 
     def forget(self, step: str) -> None:
         """What was kept of a step is not handed on any more."""
@@ -61,9 +67,12 @@ class Known:
         """
         with self._lock:
             records = {**self._records, **added}
+            told = {**self._told, **dict.fromkeys(added, key)}
         header = {
             "job": self._job,
             "records": {step: record_to_json(record) for step, record in records.items()},
+            # A finished step's record names its archive, which is the one.
+            "told": {step: told[step] for step, one in records.items() if one.archive is None and step in told},
             "sources": sources_to_json(self.sources),
         }
         return header if self._signing_key is None else signed(header, key, self._signing_key)

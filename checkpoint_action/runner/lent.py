@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StateWriteError
+from checkpoint_action.errors import StateWriteError, kind_of_write
 from checkpoint_action.runner.progress import ProgressFolders
 from checkpoint_action.runner.run_folder import RunFolder
 from checkpoint_action.runner.save_requests import SaveDesk
@@ -52,7 +52,9 @@ class Lent:
             self.folder.make()
         except OSError as error:
             place = error.filename or (tempfile.gettempdir() if self._state is None else self._state.run)
-            raise StateWriteError(f"cannot make {place}: {error.strerror}; choose another --state-dir") from None
+            raise StateWriteError(
+                f"cannot make {place}: {error.strerror}; choose another --state-dir", kind_of_write(error)
+            ) from None
 
     def close(self) -> None:
         """Take all of it back, except what unfinished steps have in their own folders."""

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import LockError, LockHeldError, StateWriteError
+from checkpoint_action.errors import LockError, LockHeldError, StateWriteError, kind_of_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,9 @@ class JobLock:
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
         except OSError as error:
-            raise StateWriteError(f"cannot write {self._path}: {error.strerror}; choose another --state-dir") from None
+            raise StateWriteError(
+                f"cannot write {self._path}: {error.strerror}; choose another --state-dir", kind_of_write(error)
+            ) from None
         try:
             _lock(fd)
         except OSError as error:

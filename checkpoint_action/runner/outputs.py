@@ -161,13 +161,15 @@ def result_for(layer: Layer, mark: str) -> str:
 
 
 def verify(
-    paths: Iterable[str], wanted: Mapping[str, Entry | None], root: Path, digests: ContentDigests
+    paths: Collection[str], wanted: Mapping[str, Entry | None], root: Path, digests: ContentDigests
 ) -> tuple[Reason, str] | None:
     """Whether paths are on disk as they should be.
 
     :param wanted: the entry each path should equal (times apart), ``None`` where there should be nothing.
     :returns: the first difference as a reason and a text, or ``None``.
     """
+    if not paths:  # most steps of a long job leave nothing
+        return None
     with closing(differences(paths, wanted, root, digests)) as found:
         return next(((reason, text) for _path, _present, reason, text in found), None)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
 from checkpoint_action.runner.ancestry import Ancestry, NearestLeavers
 from checkpoint_action.runner.fingerprint import (
     NOT_AS_LEFT,
+    TRACKED_INPUTS,
     declared_outputs,
     explain_change,
     fingerprint,
@@ -113,6 +115,7 @@ class Planner:
     :param stopped: whether to give up; asked while files are read, which then raises :class:`StoppedError`.
     :param digests: instead of new ones; they ask by themselves whether to give up.
     :param at_rest: whether nothing runs meanwhile, so that what several steps read is looked at once.
+    :param ignored: instead of new ones: what git ignores.
     """
 
     def __init__(
@@ -125,14 +128,17 @@ class Planner:
         stopped: Callable[[], bool] = never,
         digests: ContentDigests | None = None,
         at_rest: bool = False,
+        ignored: IgnoredFiles | None = None,
     ) -> None:
         self._job = job
         self._env = env
         self._selection = selection or Selection()
         self._records: dict[str, Record] = {}
         self.digests = digests or ContentDigests(stopped)
-        self._ignored = IgnoredFiles(job.root, env)
+        self._ignored = ignored or IgnoredFiles(job.root, env)
         self._looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = {} if at_rest else None
+        # Whoever goes on without the store whose scope made them count must find the same steps done.
+        self._tracked = any(TRACKED_INPUTS in record.parts for record in records.values())
         self.ownership = Ownership()
         self._ancestry = Ancestry(job)
         self.handed_on = HandedOn(job, self._ancestry)
@@ -165,6 +171,8 @@ class Planner:
     def parts(self, step: Step) -> dict[str, str]:
         """What the step's fingerprint consists of now."""
         needs = {need: self._result(need) for need in step.needs}
+        if self._tracked and step.inputs is None:
+            step = replace(step, tracked_inputs=True)
         parts = fingerprint_parts(
             step,
             self._job.root,
@@ -192,6 +200,7 @@ class Planner:
         opener = self._foresight.opener(step, parts, record)
         # What is not known yet is taken to be as it was: what differs even then is why it runs.
         known = parts if opener is None or record is None else self._foresight.as_before(step, parts, record)
+        known = self._selection.settled.parts(step.id, known, record)
         wish = self._judge(step, known, record)
         assumed = opener is not None and wish.action in (Action.SKIP, Action.RESTORE)
         if assumed:
@@ -206,7 +215,7 @@ class Planner:
     def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
         died = record is not None and record.status is Status.RUNNING
         if died and step.on_crash == "stop" and step.id not in self._selection.named:
-            return Decision(step.id, Action.STOP, Reason.INTERRUPTED_BEFORE, _what_to_do(step.id))
+            return Decision(step.id, Action.STOP, Reason.INTERRUPTED_BEFORE, _what_to_do(step.id, self._job.words))
         reason = self._selection.reason(step.id)
         if reason is not None:
             return Decision(step.id, Action.RUN, reason)
@@ -287,16 +296,16 @@ def _owned(record: Record | None, step: Step, root: Path) -> Layer:
 
 
 def _is_declared_alike(record: Record, step: Step, root: Path) -> bool:
-    then = {name: value for name, value in record.parts.items() if name.startswith("output ")}
+    then = {name: value for name, value in record.parts.items() if name.partition(" ")[0] == "output"}
     folder = record.parts.get("working-directory", "")
     same_folder = os.path.normpath(os.path.join(root, folder)) == os.path.normpath(step.cwd)  # noqa: PTH118
     return same_folder and then == declared_outputs(step)
 
 
-def _what_to_do(step: str) -> str:
+def _what_to_do(step: str, words: str) -> str:
     return (
         "the run died in it, so it may have done its work; "
-        f"'checkpoint-run accept {step}' takes it as done, '--force {step}' runs it again"
+        f"'checkpoint-run accept {step}{words}' takes it as done, '--force {step}' runs it again"
     )
 
 
@@ -307,11 +316,12 @@ def plan_job(
     *,
     selection: Selection | None = None,
     digests: ContentDigests | None = None,
+    ignored: IgnoredFiles | None = None,
 ) -> Plan:
     """What a run would do now; looks and writes nothing.
 
     A step that needs one that is going to run, and may leave something else than before, is planned to run too.
     """
     chosen = selection or Selection()
-    planner = Planner(job, records, env, selection=chosen, digests=digests, at_rest=True)
+    planner = Planner(job, records, env, selection=chosen, digests=digests, at_rest=True, ignored=ignored)
     return Plan(job.name, tuple(planner.foresee(step) for step in chosen.scope(job)))

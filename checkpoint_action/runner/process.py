@@ -184,6 +184,10 @@ def run_command(
     try:
         end, notes = _supervise(tree, limits, stop, begin, watch)
         alone = tree.group_is_gone()
+    except BaseException:  # we cannot go on, and nothing may run unwatched
+        watch.hush()
+        _end_tree(tree, 0.0, signal.SIGTERM, stop, clock)
+        raise
     finally:
         tree.close()
     code = tree.returncode
@@ -203,10 +207,18 @@ class _Watch:
         self.last_output = clock()
         self.size = 0
 
+    def hush(self) -> None:
+        """Hand nothing on any more."""
+        self._write = _discard
+
     def write(self, data: bytes) -> None:
         self.last_output = self.clock()
         self.size += len(data)
         self._write(data)
+
+
+def _discard(_data: bytes) -> None:
+    """Nobody reads."""
 
 
 def _first_limit(limits: Limits, begin: float, watch: _Watch) -> tuple[float, End]:

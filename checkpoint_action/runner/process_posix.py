@@ -33,6 +33,7 @@ class PosixTree:
         self._write = write
         self._closing = ExitStack()
         self._ended = False
+        self._size = _terminal_size() if command.terminal else b""
         self._selector = self._closing.enter_context(selectors.DefaultSelector())
         try:
             wake = self._closing.enter_context(stop.subscribe())
@@ -158,6 +159,22 @@ class PosixTree:
 
     def reap(self) -> None:
         descendants.reap_orphans()
+        if self._size and self._output >= 0:
+            self._follow_size()
+
+    def _follow_size(self) -> None:
+        """Give the step's terminal the size that ours has now, and have the step look."""
+        size = _terminal_size()
+        if size in (b"", self._size):
+            return
+        import fcntl  # noqa: PLC0415  # not on Windows
+        import termios  # noqa: PLC0415
+
+        self._size = size
+        with suppress(OSError):  # it has ended meanwhile
+            fcntl.ioctl(self._output, termios.TIOCSWINSZ, size)
+            if self._leads_group and self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGWINCH)
 
     def close(self) -> None:
         self._close_output()
@@ -185,10 +202,21 @@ def _terminal() -> tuple[int, int]:
     attributes = termios.tcgetattr(write_end)
     attributes[1] &= ~termios.OPOST
     termios.tcsetattr(write_end, termios.TCSANOW, attributes)
-    with suppress(OSError):
-        size = fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
-        fcntl.ioctl(write_end, termios.TIOCSWINSZ, size)
+    if size := _terminal_size():
+        with suppress(OSError):
+            fcntl.ioctl(write_end, termios.TIOCSWINSZ, size)
     return read_end, write_end
+
+
+def _terminal_size() -> bytes:
+    """Rows and columns of our own terminal as the system has them; nothing where there is none."""
+    import fcntl  # noqa: PLC0415  # not on Windows
+    import termios  # noqa: PLC0415
+
+    try:
+        return fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
+    except OSError:
+        return b""
 
 
 def _drain(fd: int) -> None:

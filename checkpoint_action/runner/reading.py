@@ -61,12 +61,11 @@ class ReadingThreads:
     """Runs readings side by side. Leaving the block ends those under way and waits for their threads.
 
     :ivar closing: whether a reading under way is to give up.
-    :ivar width: how many run at once.
     """
 
     def __init__(self) -> None:
         self.closing = False
-        self.width = min(usable_cores(), _MOST_THREADS)
+        self._width = 0
         self._todo: SimpleQueue[Reading | None] | None = None
         self._threads: list[Thread] = []
 
@@ -82,6 +81,13 @@ class ReadingThreads:
                 self._todo.put(None)
         for thread in self._threads:
             thread.join()
+
+    @property
+    def width(self) -> int:
+        """How many run at once; most looks come to no large file, and never ask."""
+        if not self._width:
+            self._width = min(usable_cores(), _MOST_THREADS)
+        return self._width
 
     def start(self, compute: Callable[[], str]) -> Reading:
         """Let a thread compute a digest as soon as one is free."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import CheckpointError, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, StateWriteError, UsageError
 from checkpoint_action.store.atomic import replacing
 
 if TYPE_CHECKING:
@@ -160,17 +160,17 @@ def request_save(prefix: str, *, patience: float = _UNHEARD) -> str:
     try:
         request.touch(mode=0o600)
     except OSError as error:
-        raise UsageError(f"the run that started this step is over: {error.strerror}") from None
+        raise UsageError(f"the run that started this step is over: {error.strerror}", Kind.NOT_IN_A_STEP) from None
     begin = time.monotonic()
     while True:
         said = _read(answer)
         if said is not None:
             return said
         if not request.parent.is_dir():
-            raise UsageError("the run that started this step is over")
+            raise UsageError("the run that started this step is over", Kind.NOT_IN_A_STEP)
         if request.exists() and time.monotonic() - begin > patience:
             request.unlink(missing_ok=True)
-            raise StateWriteError("not saved: the run does not answer")
+            raise StateWriteError("not saved: the run does not answer", Kind.NOT_SAVED)
         time.sleep(_LOOK / 2)
 
 
@@ -186,7 +186,9 @@ def _read(answer: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError) as error:
-        raise StateWriteError(f"not saved, as far as one can tell: the run's answer cannot be read: {error}") from None
+        raise StateWriteError(
+            f"not saved, as far as one can tell: the run's answer cannot be read: {error}", Kind.NOT_SAVED
+        ) from None
     if fault is not None:
-        raise StateWriteError(f"not saved: {fault}")
+        raise StateWriteError(f"not saved: {fault}", Kind.NOT_SAVED)
     return said

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Action, Decision, Reason
+from checkpoint_action.runner.settled import Settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checkpoint_action.model import Job, Step
 
-__all__ = ["Held", "Selection"]
+__all__ = ["IT_NEEDS", "Held", "Selection"]
+
+IT_NEEDS = "it needs "
+"""What the detail of a step begins with that is held back only since one that it needs is."""
 
 
 _MOST = 10  # steps that are named in one line
@@ -27,6 +31,9 @@ class Selection:
     :param selected: the same; these may be all that runs.
     :param only: whether none but the selected may run.
     :param named: ids that a person has named, each by itself; a step that waits for a person runs only then.
+    :param settled: what another machine has done in this try of the run.
+    :param left: ids of done steps whose files nothing that runs needs, so that they are not put back.
+    :param back: ids of done steps whose files were put back before the run, as others are judged by them.
     """
 
     everything: bool = False
@@ -34,6 +41,9 @@ class Selection:
     selected: frozenset[str] = frozenset()
     only: bool = False
     named: frozenset[str] = frozenset()
+    settled: Settled = field(default_factory=Settled)
+    left: frozenset[str] = frozenset()
+    back: frozenset[str] = frozenset()
 
     def reason(self, step: str) -> Reason | None:
         """Why a step runs whatever is recorded of it; ``None`` where that is what counts."""
@@ -90,7 +100,7 @@ class Held:
         elif held and self._selection.only and not left_out:
             decision = Decision(step.id, Action.STOP, Reason.SELECTED, _what_to_add(causes))
         elif held:
-            text = f"it needs '{held[0]}', which is held back"
+            text = f"{IT_NEEDS}'{held[0]}', which is held back"
             decision = Decision(step.id, Action.STOP, Reason.NEEDS_CHANGED, text)
         else:
             self._causes.pop(step.id, None)
@@ -105,9 +115,9 @@ def _what_to_add(causes: Sequence[Decision]) -> str:
     first, *others = causes
     undecided = next((cause for cause in causes if cause.action is Action.STOP), None)
     if undecided is not None:
-        return f"it needs '{undecided.step}', which waits for you ({undecided.detail})"
+        return f"{IT_NEEDS}'{undecided.step}', which waits for you ({undecided.detail})"
     why = f"{first.reason.value}: {first.detail}" if first.detail else first.reason.value
-    text = f"it needs '{first.step}', which would have to run ({why})"
+    text = f"{IT_NEEDS}'{first.step}', which would have to run ({why})"
     if len(causes) > _MOST:
         return f"{text}, as would {len(others)} more; add them to --only (plan names each), or use --from {first.step}"
     also = f", as would {_listed([cause.step for cause in others])}" if others else ""

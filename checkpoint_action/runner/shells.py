@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.model import SYSTEM_SHELL
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def check_shells(steps: tuple[Step, ...], env: Mapping[str, str]) -> None:
         found.add(program)
     for program, step_id in missing.items():
         hint = "install it or set another shell" if program != "bash" else "install it or set 'shell: sh'"
-        raise UsageError(f"step '{step_id}': the shell '{program}' is not on PATH; {hint}")
+        raise UsageError(f"step '{step_id}': the shell '{program}' is not on PATH; {hint}", Kind.NO_SHELL)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any
 
-from checkpoint_action.errors import BundleError
+from checkpoint_action.errors import BundleError, Kind
 from checkpoint_action.store.bundle import FORMAT
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_signature(header: Mapping[str, Any], key: str, signing_key: bytes) -> 
     rest = {name: value for name, value in header.items() if name != SIGNATURE}
     mine = _signature(rest, key, signing_key)
     if not isinstance(said, str) or not hmac.compare_digest(said.encode("utf-8", "replace"), mine.encode()):
-        raise BundleError("it is not signed with this key")
+        raise BundleError("it is not signed with this key", Kind.UNSIGNED)
 
 
 def _signature(header: Mapping[str, Any], key: str, signing_key: bytes) -> str:

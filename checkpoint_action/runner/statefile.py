@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from checkpoint_action.errors import StateError
+from checkpoint_action.errors import Kind, StateError
 from checkpoint_action.model import Record, Status
 from checkpoint_action.store.codec import record_from_json, record_to_json
 
@@ -103,7 +103,8 @@ def _check_format(number: object, name: str) -> None:
     if number > FORMAT:
         raise StateError(
             f"{name} was written by a newer checkpoint-run (format {number}, this one knows {FORMAT}); "
-            "upgrade, or choose another --state-dir"
+            "upgrade, or choose another --state-dir",
+            Kind.STATE_NEWER,
         )
 
 

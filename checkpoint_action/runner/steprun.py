@@ -50,12 +50,16 @@ class StepWatcher:
     :param retrying: told of a failed try that another follows, and the seconds before it.
     :param warn: told of what a person should know.
     :param save: makes its progress durable now, and says what it did; called from a thread of its own.
+    :param trying: told of each further try as it begins, by its number.
+    :param waiting: told of the ``HOST:PORT`` that is waited for before one.
     """
 
     write: Callable[[bytes], None]
     retrying: Callable[[Try, float], None]
     warn: Callable[[str], None]
     save: Callable[[], str]
+    trying: Callable[[int], None] = lambda _number: None
+    waiting: Callable[[str], None] = lambda _endpoint: None
 
 
 class StepRunner:
@@ -132,10 +136,13 @@ class StepRunner:
             limit = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left - self._grace)
             if not wait_online(step.wait_online, self._stop, limit=0.0):
                 watcher.warn(f"step '{step.id}': waiting for {step.wait_online} to answer before the next try")
+                watcher.waiting(step.wait_online)
                 wait_online(step.wait_online, self._stop, limit=limit)
         return self._stop.signum is not None or not self._fits(0)
 
     def _try(self, step: Step, seen: Seen, number: int, watcher: StepWatcher) -> Try:
+        if number > 1:
+            watcher.trying(number)
         started = time.time()
         token = os.urandom(8).hex()
         masks = MaskWatcher()

@@ -44,8 +44,11 @@ class StopRequest:
         """The first signal's name, or an empty text."""
         return "" if self.signum is None else signal.Signals(self.signum).name
 
-    def request(self, signum: int) -> None:
-        """Note one signal and wake every waiter."""
+    def request(self, signum: int = signal.SIGTERM) -> None:
+        """Note one signal and wake every waiter.
+
+        :param signum: what the running steps are sent.
+        """
         if self.signum is None:
             self.signum = signum
         self.count += 1

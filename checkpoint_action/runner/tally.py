@@ -42,6 +42,11 @@ class Tally:
         self.out_of_budget = False
 
     @property
+    def ran_ids(self) -> tuple[str, ...]:
+        """Ids of the steps that ran."""
+        return tuple(self._ran)
+
+    @property
     def settled(self) -> frozenset[str]:
         """Ids of the steps that were run, skipped or restored."""
         return frozenset({*self._ran, *self._skipped, *self._restored})

@@ -9,8 +9,9 @@ import subprocess
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.model import Entry
+from checkpoint_action.runner.git_words import GIT, git_environment
 from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.scan import entries_of
 
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["git_environment", "tracked_digest", "tracked_files"]
-
-
-def git_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which git looks at the folder it is started in; a hook's variables lead it elsewhere."""
-    return {name: value for name, value in env.items() if not name.startswith("GIT_")}
+__all__ = ["tracked_digest", "tracked_files"]
 
 
 def tracked_files(root: Path, env: Mapping[str, str]) -> list[str]:
@@ -34,16 +30,18 @@ def tracked_files(root: Path, env: Mapping[str, str]) -> list[str]:
     :param env: the outside environment.
     :raises UsageError: the folder is in no git checkout, or there is no git.
     """
-    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--recurse-submodules"]
+    command = [*GIT, "ls-files", "-z", "--recurse-submodules"]
     try:
         done = subprocess.run(
             command, cwd=root, env=git_environment(env), check=True, stdin=subprocess.DEVNULL, capture_output=True
         )
     except FileNotFoundError:
-        raise UsageError("git is not on PATH; list the inputs of every step instead") from None
+        raise UsageError("git is not on PATH; list the inputs of every step instead", Kind.NO_GIT) from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise UsageError(f"git cannot list the files of {root} ({said[-1]}); list the inputs of every step") from None
+        raise UsageError(
+            f"git cannot list the files of {root} ({said[-1]}); list the inputs of every step", Kind.NO_GIT
+        ) from None
     return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
 
 

@@ -85,6 +85,11 @@ class Uploads:
         self._worker = threading.Thread(target=self._work, name="upload-checkpoints", daemon=True)
         self._worker.start()
 
+    def number_after(self, sequence: int) -> None:
+        """Have this run's archives count as newer than one that it knows of, however late this machine's clock is."""
+        with self._lock:
+            self._archives = max(self._archives, sequence)
+
     def next_name(self, step: str) -> str:
         """A name that no other layer of this run has."""
         with self._lock:
@@ -233,7 +238,7 @@ class Uploads:
                 size = sending.send_joined(self._store, key, header, files, spool)
             else:
                 size = sending.send_in_pieces(self._store, key, spool, rest=lambda: (header, files))
-            self._arrived(batch, added, size)
+            self._arrived(batch, key, added, size)
 
         try:
             self._under_new_key(batch[-1].record.step, send)
@@ -259,7 +264,7 @@ class Uploads:
                 ]
 
             size = sending.send_in_pieces(self._store, key, spool, early=growing.slices(), rest=rest)
-            self._arrived(batch, added, size)
+            self._arrived(batch, key, added, size)
 
         try:
             self._under_new_key(growing.parcel.record.step, send)
@@ -287,8 +292,8 @@ class Uploads:
                 if is_last:
                     raise
 
-    def _arrived(self, batch: list[Parcel], added: dict[str, Record], size: int) -> None:
-        self.known.update(added)
+    def _arrived(self, batch: list[Parcel], key: str, added: dict[str, Record], size: int) -> None:
+        self.known.update(added, dict.fromkeys(added, key))
         with self._lock:
             self._last_upload = time.monotonic()
         told = [parcel.record for parcel in batch if parcel.files]
@@ -306,7 +311,8 @@ class Uploads:
             self._is_failing = True
         try:  # it is said before anybody sees that the store is off, and ends
             if first and (during_upload or not self._required):
-                self._warn(f"{error}; going on without the store: steps of this run are not kept for other machines")
+                lost = "going on without the store: steps of this run are not kept for other machines"
+                self._warn(f"{error.told}; {lost}")
         finally:
             with self._lock:
                 self.off = self.off or str(error)

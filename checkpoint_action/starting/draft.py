@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from checkpoint_action.jobfile.values import name_from
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Draft", "DraftStep", "Names", "draft_text"]
+__all__ = ["Draft", "DraftStep", "Names", "command_for", "draft_text"]
 
 _ODD = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_./][^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*\Z")
@@ -19,8 +20,8 @@ _NULLS = frozenset({"null", "Null", "NULL", "~", ""})
 _NOT_IN_A_BLOCK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]|(?m:^[ \t]+$)")
 _HEAD = """\
 # A job file for checkpoint-run, written by 'checkpoint-run init' from {source}. Look it through, then:
-#   checkpoint-run plan     what would run, and why
-#   checkpoint-run          run what is left
+#   {plan}     what would run, and why
+#   {run}     run what is left
 # The steps are a chain: when one changes, all after it run again. 'needs: []' makes a step independent. Worth adding:
 #   inputs: [src/**]        files that count: a change runs the step again
 #   outputs: [dist/]        files that must be there for the step to be skipped
@@ -84,9 +85,23 @@ class Names:
         return name
 
 
-def draft_text(draft: Draft) -> str:
-    """The job file's text, which the job file's parser takes as it is."""
-    lines = _HEAD.format(source=_comment_text(draft.source)).splitlines()
+def command_for(verb: str, file: str) -> str:
+    """A command about the job file, to be copied.
+
+    :param verb: empty for ``run``.
+    :param file: empty where it is found without being named.
+    """
+    named = f"-f {shlex.quote(file)}" if file else ""
+    return " ".join(word for word in ("checkpoint-run", verb, named) if word)
+
+
+def draft_text(draft: Draft, file: str = "") -> str:
+    """The job file's text, which the job file's parser takes as it is.
+
+    :param file: as it has to be named on the command line; empty where it is found without that.
+    """
+    plan, run = (_comment_text(command_for(verb, file)) for verb in ("plan", ""))
+    lines = _HEAD.format(source=_comment_text(draft.source), plan=plan, run=run.ljust(len(plan))).splitlines()
     lines += _comments(draft.notes, "# Note: ")
     lines += ["", f"job: {_inline(draft.job)}"]
     lines += _entry("shell", draft.shell, "")

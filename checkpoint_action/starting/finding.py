@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.values import name_from
 from checkpoint_action.starting.draft import Draft, DraftStep
 from checkpoint_action.starting.makefiles import MAKEFILES, draft_of_makefile
 from checkpoint_action.starting.scripts import draft_of_script
 from checkpoint_action.starting.workflows import draft_of_workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Found", "find"]
 
@@ -32,23 +36,28 @@ class Found:
     said: str
 
 
-def find(source: str | None, job: str | None) -> Found:
+def find(source: str | None, job: str | None, targets: Sequence[str] = ()) -> Found:
     """Make a draft of a file, or of what the current folder has.
 
     :param source: the file as it was named, or ``None``.
     :param job: a name for the job, which of a workflow names one of its jobs.
+    :param targets: those of a Makefile that are to be made.
     :raises UsageError: the file cannot be read or used.
     """
     name = job or name_from(Path.cwd().name, "job")
     if source is not None:
-        return Found(_draft(Path(source), name, job), f"took {source}")
+        return Found(_draft(Path(source), name, job, targets), f"took {source}")
     there = _candidates()
+    if targets and not (there and _is_makefile(there[0])):
+        raise UsageError(
+            "init: --target is for a Makefile, and there is none here; name it: init FILE --target NAME", Kind.NO_DRAFT
+        )
     others: list[str] = []
     for path in there:
         try:
-            draft = _draft(path, name, job)
+            draft = _draft(path, name, job, targets)
         except UsageError:
-            if path == there[-1]:
+            if path == there[-1] or targets:
                 raise
             others.append(path.as_posix())
             continue
@@ -73,13 +82,19 @@ def _is_so_called(name: str) -> bool:
     return any(path.name == name for path in Path().iterdir())
 
 
-def _draft(path: Path, name: str, job: str | None) -> Draft:
+def _is_makefile(path: Path) -> bool:
+    return path.name in MAKEFILES or path.suffix == ".mk" or path.name.startswith("Makefile.")
+
+
+def _draft(path: Path, name: str, job: str | None, targets: Sequence[str]) -> Draft:
     text = _read(path)
     shown = path.as_posix()
+    if targets and not _is_makefile(path):
+        raise UsageError(f"init {shown}: --target is for a Makefile; leave it out", Kind.NO_DRAFT)
     if path.suffix in (".yml", ".yaml"):
         return draft_of_workflow(text, shown, job)
-    if path.name in MAKEFILES or path.suffix == ".mk" or path.name.startswith("Makefile."):
-        return draft_of_makefile(text, shown, name)
+    if _is_makefile(path):
+        return draft_of_makefile(text, shown, name, targets)
     return draft_of_script(text, shown, name)
 
 
@@ -87,16 +102,18 @@ def _read(path: Path) -> str:
     try:
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
-        raise UsageError(f"init {path}: there is no such file; check its name and folder") from None
+        raise UsageError(f"init {path}: there is no such file; check its name and folder", Kind.NO_DRAFT) from None
     except UnicodeDecodeError:
-        raise UsageError(f"init {path}: it is not UTF-8 text; save it as UTF-8") from None
+        raise UsageError(f"init {path}: it is not UTF-8 text; save it as UTF-8", Kind.NO_DRAFT) from None
     except OSError as error:
         what = "it is a folder; name the file in it" if path.is_dir() else error.strerror
-        raise UsageError(f"init {path}: {what}") from None
+        raise UsageError(f"init {path}: {what}", Kind.NO_DRAFT) from None
     odd = re.search("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]", text)
     if odd:
         line = text.count("\n", 0, odd.start()) + 1
-        raise UsageError(f"init {path}:{line}: it is no text, it holds the character U+{ord(odd[0]):04X}")
+        raise UsageError(
+            f"init {path}:{line}: it is no text, it holds the character U+{ord(odd[0]):04X}", Kind.NO_DRAFT
+        )
     return text
 
 

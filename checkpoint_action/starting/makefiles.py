@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from posixpath import basename, dirname, join
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
+from checkpoint_action.jobfile.values import nearest
 from checkpoint_action.starting.draft import Draft, DraftStep, Names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["MAKEFILES", "draft_of_makefile"]
 
@@ -25,6 +26,7 @@ _ASSIGNMENT = re.compile(
 _RULE = re.compile(r"(?P<targets>[^\t#:=][^#:=]*?)[ \t]*&?::?(?!=)(?P<rest>.*)")
 _VARIABLE = re.compile(r"\$(?:\((?P<a>[\w.-]+)\)|\{(?P<b>[\w.-]+)\}|(?P<c>\w))")
 _DEEPEST = 10  # of variables in variables
+_NAMED = 10  # targets in a sentence
 
 
 @dataclass(slots=True)
@@ -32,48 +34,93 @@ class _Makefile:
     """What is known of the targets.
 
     :param needs: for each target what it needs, in order.
-    :param made: targets that have a recipe.
+    :param made: targets that have a recipe, with its text.
     :param phony: targets that are no files.
     """
 
     needs: dict[str, list[str]] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
+    made: dict[str, str] = field(default_factory=dict)
     phony: set[str] = field(default_factory=set)
     variables: dict[str, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
 
-def draft_of_makefile(text: str, path: str, job: str) -> Draft:
+def draft_of_makefile(text: str, path: str, job: str, goals: Sequence[str] = ()) -> Draft:
     """The job that a Makefile is.
 
     :param path: the Makefile's, as seen from where the job will run, with ``/``.
     :param job: the job's name.
-    :raises UsageError: it has no target that make would take by itself.
+    :param goals: the targets to make; without one, what make would take by itself.
+    :raises UsageError: it has no such target.
     """
     makefile = _read(text)
-    default = makefile.variables.get(".DEFAULT_GOAL", "") or next(
-        (name for name in makefile.needs if "%" not in name and (not name.startswith(".") or "/" in name)), ""
-    )
-    if not default:
-        raise UsageError(f"init {path}: it has no target that 'make' would make")
+    default = makefile.variables.get(".DEFAULT_GOAL", "") or next(iter(_for_people(makefile)), "")
+    for goal in goals:
+        if goal not in makefile.needs:
+            hint = nearest(goal, makefile.needs) or f"; it has {_some(_for_people(makefile))}"
+            raise UsageError(f"init {path}: it has no target '{goal}'{hint}", Kind.NO_DRAFT)
+    if not default and not goals:
+        raise UsageError(f"init {path}: it has no target that 'make' would make", Kind.NO_DRAFT)
     folder, name = dirname(path), basename(path)
     make = "make" + (f" -C {shlex.quote(folder)}" if folder else "")
     make += "" if name in MAKEFILES else f" -f {shlex.quote(name)}"
-    targets = [need for need in dict.fromkeys(makefile.needs.get(default, [])) if need in makefile.needs]
-    if default in makefile.made or not targets:
-        targets = [target for target in targets if target != default] + [default]
+    wanted = list(dict.fromkeys(goals or [default]))
+    targets = list(dict.fromkeys(target for goal in wanted for target in _steps_of(makefile, goal)))
     names = Names()
     steps = []
     for target in targets:
-        is_file = target not in makefile.phony and target in makefile.made
-        outputs = (join(folder, target),) if is_file and not re.search(r"[*?\[!~]", target) else ()
+        is_file = _makes_itself(makefile, target) and not re.search(r"[*?\[!~]", target)
+        outputs = (join(folder, target),) if is_file else ()
         steps.append(DraftStep(names.make(target.replace("/", "-")), f"{make} {shlex.quote(target)}", outputs=outputs))
     notes = ["a step that is done is skipped without asking make: list its sources as 'inputs', or it misses a change"]
+    others = [target for target in _for_people(makefile) if target not in _reached(makefile, wanted)]
+    if others:
+        notes.append(f"targets that are not in it: {_some(others)} ('init --target NAME' takes another)")
     if makefile.unknown:
         notes.append(
             f"these depend on more than the Makefile tells and are left out: {' '.join(makefile.unknown[:10])}"
         )
-    return Draft(job, f"{path} (what its target '{default}' needs)", tuple(steps), tuple(notes))
+    what = "target" if len(wanted) == 1 else "targets"
+    source = f"{path} (what its {what} {' and '.join(map(repr, wanted))} {'needs' if len(wanted) == 1 else 'need'})"
+    return Draft(job, source, tuple(steps), tuple(notes))
+
+
+def _steps_of(makefile: _Makefile, goal: str) -> list[str]:
+    """What a goal needs, and itself where there is something to do for it."""
+    targets = [need for need in dict.fromkeys(makefile.needs[goal]) if need in makefile.needs and need != goal]
+    return [*targets, goal] if goal in makefile.made or not targets else targets
+
+
+def _makes_itself(makefile: _Makefile, target: str) -> bool:
+    """Whether a target is a file that its recipe makes; many that are none are not listed as phony."""
+    if target in makefile.phony or target not in makefile.made:
+        return False
+    if "/" in target or "." in target:
+        return True
+    recipe = makefile.made[target]
+    written = rf"(?:>|-[oO]|\btouch|\bmkdir|--out\S*[ =])[ ]*(?:-\w+ )*{re.escape(target)}(?![\w./-])"
+    return re.search(r"\$@|\$[({]@", recipe) is not None or re.search(written, recipe) is not None
+
+
+def _for_people(makefile: _Makefile) -> list[str]:
+    """The targets that somebody may want to name."""
+    return [name for name in makefile.needs if "%" not in name and (not name.startswith(".") or "/" in name)]
+
+
+def _reached(makefile: _Makefile, goals: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    left = list(goals)
+    while left:
+        target = left.pop()
+        if target not in found:
+            found.add(target)
+            left += makefile.needs.get(target, [])
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _read(text: str) -> _Makefile:
@@ -81,7 +128,8 @@ def _read(text: str) -> _Makefile:
     current: list[str] = []
     for line in _lines(text):
         if line.startswith("\t"):
-            makefile.made.update(current)
+            for target in current:
+                makefile.made[target] = f"{makefile.made.get(target, '')}{line}\n"
             continue
         assignment = _ASSIGNMENT.match(line)
         if assignment:
@@ -91,7 +139,7 @@ def _read(text: str) -> _Makefile:
         if rule is None:
             current = current if not line.strip() or re.match(r"[ ]*(?:if|else|endif)", line) else []
             continue
-        rest, semicolon, _ = rule["rest"].partition(";")
+        rest, semicolon, command = rule["rest"].partition(";")
         needs, of_one_target = (
             _words(makefile, rest.partition("#")[0].replace("|", " ")),
             _ASSIGNMENT.match(rest.strip()),
@@ -105,7 +153,7 @@ def _read(text: str) -> _Makefile:
         for target in current:
             makefile.needs.setdefault(target, []).extend(needs)
         if semicolon:
-            makefile.made.update(current)
+            makefile.made.update(dict.fromkeys(current, command))
     return makefile
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.starting.draft import Draft, DraftStep, Names
+from checkpoint_action.starting.naming import name_of_command
 from checkpoint_action.starting.script_groups import Unit, groups_of, units_of
 from checkpoint_action.starting.shell_effects import Effects, words_of
 from checkpoint_action.starting.shell_text import Command, NotCutError, top_level
@@ -25,7 +26,6 @@ _SELF = r"(?:\$\{BASH_SOURCE(?:\[0\])?\}|\$BASH_SOURCE\b|\$\{0\}|\$0(?!\d))"
 _SELF_FOLDER = re.compile(rf"(?P<q>\"?)\$\([ \t]*dirname[ \t]+(?:--[ \t]+)?(?P<r>\"?){_SELF}(?P=r)[ \t]*\)")
 _ARGUMENTS = re.compile(r"\$(?:[1-9@*#]|\{[1-9@*#])")
 _SAFE_PATH = re.compile(r"[\w./+-]+\Z", re.ASCII)
-_SKIPPED = frozenset({"sudo", "time", "env", "exec", "nice", "nohup", "command", "if", "while", "until", "!", "then"})
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def draft_of_script(text: str, path: str, job: str) -> Draft:
     units = _settings(units, shell)
     groups = groups_of(units)
     if not groups:
-        raise UsageError(f"init {path}: there is no command in it")
+        raise UsageError(f"init {path}: there is no command in it", Kind.NO_DRAFT)
     env, units = _environment(units, groups[0][0])
     if "errexit" not in shell.options and begun == shell.options and len(groups) > 1:
         notes.append(
@@ -99,7 +99,9 @@ def _shell_of(text: str, path: str) -> _Shell:
     match = _SHEBANG.match(text)
     program = match["program"] if match else "bash"
     if program not in ("sh", "bash", "dash", "ash"):
-        raise UsageError(f"init {path}: it is written for {program}; only scripts for sh and bash can be split")
+        raise UsageError(
+            f"init {path}: it is written for {program}; only scripts for sh and bash can be split", Kind.NO_DRAFT
+        )
     shell = _Shell(program == "bash")
     if match:
         shell.take(match["rest"].split())
@@ -233,15 +235,8 @@ def _handed_on(inside: Sequence[Unit]) -> list[str]:
 
 def _name(inside: Sequence[Unit]) -> str:
     """An id from the first command that does something."""
-    unit = next((unit for unit in inside if unit.effects.kind == "work"), None)
-    if unit is None:
+    works = [unit for unit in inside if unit.effects.kind == "work"]
+    if not works:
         values = [name for unit in inside for name in sorted(unit.effects.sets)]
         return "-".join(values[:2]).lower().replace("_", "-") or "say"
-    words = re.findall(r"[^\s;&|<>(){}\0\"'`$]+", unit.command.live.replace("\\\n", " "))
-    words = [word for word in words if not re.match(r"\w+\+?=|/dev/", word) and word not in _SKIPPED]
-    picked = [words[0].rpartition("/")[2]] if words else []
-    picked += [word.rpartition("/")[2] for word in words[1:3] if not word.startswith("-") and "/" not in word][:1]
-    if words[:1] and words[0] in ("python", "python3", "bash", "sh", "node", "perl", "ruby") and len(words) > 1:
-        script = next((word for word in words[1:] if not word.startswith("-")), words[0])
-        picked = [script.rpartition("/")[2].partition(".")[0]]
-    return "-".join(picked)[:40].rstrip("-.")
+    return name_of_command("\n".join(unit.command.live for unit in works))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.values import parse_limit, parse_shell, unknown_id
 from checkpoint_action.starting.draft import Draft, DraftStep, Names
 
@@ -28,14 +28,14 @@ def draft_of_workflow(text: str, path: str, wanted: str | None) -> Draft:
     workflow = _mapping(_load(text, path))
     jobs = {str(name): _mapping(job) for name, job in _mapping(workflow.get("jobs")).items()}
     if not jobs:
-        raise UsageError(f"init {path}: it is no GitHub workflow, it has no jobs")
+        raise UsageError(f"init {path}: it is no GitHub workflow, it has no jobs", Kind.NO_DRAFT)
     running = [name for name, job in jobs.items() if any("run" in step for step in _steps(job))]
     if wanted is not None and wanted not in jobs:
-        raise UsageError(f"init {path}: it has no job '{wanted}'{unknown_id(wanted, jobs)}")
+        raise UsageError(f"init {path}: it has no job '{wanted}'{unknown_id(wanted, jobs)}", Kind.NO_DRAFT)
     name = wanted if wanted is not None else next(iter(running), "")
     if name not in running:
         which = f"its job '{name}' runs" if name else "none of its jobs runs"
-        raise UsageError(f"init {path}: {which} a command of its own ('run:')")
+        raise UsageError(f"init {path}: {which} a command of its own ('run:')", Kind.NO_DRAFT)
     job = jobs[name]
     notes = [f"'{key}' of the job is left out" for key in _LEFT_OUT if key in job]
     if len(running) > 1:
@@ -66,7 +66,7 @@ def _load(text: str, path: str) -> object:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"init {path}{where}: it is not valid YAML") from None
+        raise UsageError(f"init {path}{where}: it is not valid YAML", Kind.NO_DRAFT) from None
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["FilePart", "Found", "PieceStore", "Pieces", "Store"]
+__all__ = ["FilePart", "Found", "ListingLook", "PieceStore", "Pieces", "Store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,15 @@ class Store(Protocol):
 
         :raises StoreMissingError: the entry is gone.
         """
+        ...
+
+
+@runtime_checkable
+class ListingLook(Protocol):
+    """A store that finds the newest entries of several prefixes in one look at what it holds."""
+
+    def find_each(self, prefixes: Sequence[str]) -> list[Found | None]:
+        """For each prefix what :meth:`Store.find` gives."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
+from checkpoint_action.errors import Kind, StoreDeniedError, StoreError, StoreMissingError, StoreTakenError
 from checkpoint_action.toolkit.errors import (
     DeniedError,
     MissingEntryError,
@@ -51,7 +51,7 @@ def bounded(store: str, what: str, seconds: float, call: Callable[[], _T], *, re
     if results:
         return results[0]
     if not failures:
-        raise StoreError(f"{store}: {what}: out of time")
+        raise StoreError(f"{store}: {what}: out of time", Kind.STORE_SLOW)
     try:
         raise failures[0]
     except DeniedError as error:

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,9 @@ def open_bucket(scheme: str, bucket: str, prefix: str) -> Bucket:
     try:
         from obstore.store import AzureStore, GCSStore, S3Store  # noqa: PLC0415
     except ImportError:
-        raise UsageError(f"{scheme}:// needs a library that is not here: pip install 'checkpoint-run[cloud]'") from None
+        raise UsageError(
+            f"{scheme}:// needs a library that is not here: pip install 'checkpoint-run[cloud]'", Kind.STORE_LIBRARY
+        ) from None
     makers: dict[str, Callable[..., Any]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
     try:
         opened: Bucket = makers[scheme](
@@ -41,7 +43,9 @@ def open_bucket(scheme: str, bucket: str, prefix: str) -> Bucket:
             retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=_REQUEST_SECONDS)},
         )
     except Exception as error:
-        raise UsageError(f"{scheme}://{bucket}: the environment does not give access: {reason(error)}") from error
+        raise UsageError(
+            f"{scheme}://{bucket}: the environment does not give access: {reason(error)}", Kind.STORE_ACCESS
+        ) from error
     return opened
 
 

@@ -182,7 +182,7 @@ class FallbackStore:
             self._readable.remove(store)
             [other] = self._readable
             self._writable = [other] if other in self._writable else self._writable
-        self._moved(f"{error}; using {other.name} alone")
+        self._moved(f"{error.told}; using {other.name} alone")
         return True
 
     def _takes_another_key(self, store: _Store, error: StoreError) -> bool:
@@ -204,7 +204,7 @@ class FallbackStore:
             if store in before:
                 self._writable = before[before.index(store) :]
         if faults and before != self._writable:
-            self._moved(f"{_all_of(faults)}; keeping steps in {store.name} instead")
+            self._moved(f"{_all_of(faults).told}; keeping steps in {store.name} instead")
 
 
 class _Handover:

@@ -45,6 +45,7 @@ class GithubArtifactStore:
     :param retention_days: how long artifacts are kept; 0: as the repository's settings say, which also cap it.
     :param order: what a key tells of its age, the greater the newer, or ``None``. It goes before the service's own
         times, which do not tell two artifacts of one moment apart, and under act nothing at all.
+    :param only: whether an artifact of a name counts.
     :param call_seconds: time for a look-up. A refusal for too many calls is waited out within it.
     :param transfer_seconds: time for an archive to go or come.
     """
@@ -55,12 +56,14 @@ class GithubArtifactStore:
         *,
         retention_days: int = 0,
         order: Callable[[str], tuple[object, ...] | None] = lambda _key: None,
+        only: Callable[[str], bool] = lambda _key: True,
         call_seconds: float = CALL_SECONDS,
         transfer_seconds: float = TRANSFER_SECONDS,
     ) -> None:
         self._client = client
         self._retention_days = retention_days
         self._order = order
+        self._only = only
         self._call_seconds = call_seconds
         self._transfer_seconds = transfer_seconds
         self._known: dict[str, Artifact] = {}
@@ -79,7 +82,7 @@ class GithubArtifactStore:
     def find(self, prefix: str) -> Found | None:
         """The newest entry whose key starts with ``prefix`` (letter case apart), or ``None``."""
         listed = self._bounded("look-up", self._call_seconds, self._list)
-        found = [one for one in listed if one.name.lower().startswith(prefix.lower())]
+        found = [one for one in listed if one.name.lower().startswith(prefix.lower()) and self._only(one.name)]
         if not found:
             return None
         newest = max(found, key=self._age)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from checkpoint_action.errors import StoreError
-from checkpoint_action.store.base import Store
+from checkpoint_action.store.base import Found, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["SUFFIX", "Listed", "ListingStore", "age_in", "folder_of", "key_at", "newest", "place"]
+__all__ = [
+    "SUFFIX",
+    "Listed",
+    "ListingStore",
+    "age_in",
+    "common",
+    "folder_of",
+    "key_at",
+    "newest",
+    "newest_each",
+    "place",
+]
 
 _T = TypeVar("_T")
 
 SUFFIX = ".tar.zst"
 """Ends an entry's name, so that everybody sees what opens it."""
 
-_PART = r"[a-z0-9][a-z0-9._-]*"
+_PART = r"[a-z0-9][a-z0-9._~-]*"
 _KEY = re.compile(_PART)
 _IN_FOLDER = re.compile(r"(.*?-[0-9a-f]{16})-(.*)")
 """The job in a key ends with its digest. What is before it is the same for all keys of the job."""
@@ -47,6 +59,10 @@ class ListingStore(Store, Protocol):
         """The complete entries whose keys start with ``prefix``, in no order."""
         ...
 
+    def find_each(self, prefixes: Sequence[str]) -> list[Found | None]:
+        """For each prefix what :meth:`find` gives, in one look."""
+        ...
+
     def delete(self, key: str) -> None:
         """Delete an entry; one that is gone is no fault."""
         ...
@@ -58,7 +74,7 @@ def place(key: str) -> tuple[str, str]:
     :raises StoreError: it cannot be a key here.
     """
     if not _KEY.fullmatch(key):
-        raise StoreError(f"{key!r:.200} cannot be a key here: lower-case letters, digits, '.', '_' and '-' only")
+        raise StoreError(f"{key!r:.200} cannot be a key here: lower-case letters, digits and '._~-' only")
     match = _IN_FOLDER.fullmatch(key)
     if match is None or not _KEY.fullmatch(match[2]):
         return "", key + SUFFIX
@@ -79,12 +95,35 @@ def key_at(folder: str, name: str) -> str | None:
 
 
 def age_in(key: str) -> tuple[int, int, int] | None:
-    """What a key tells of its age, whatever job it is of: run (0 for none), attempt, number of the archive."""
+    """What a key tells of its age, whatever job it is of: number of the archive, run (0 for none), attempt.
+
+    The number goes first: it is made from the time, and the runs of two systems, or of none, are not in one order.
+    """
     match = _TAIL.fullmatch(key)
     if match is None:
         return None
     run = int(match[1]) if re.fullmatch(r"[0-9]{1,18}", match[1]) else 0
-    return run, int(match[2]), int(match[3])
+    return int(match[3]), run, int(match[2])
+
+
+def newest_each(
+    rows: Sequence[Listed], prefixes: Sequence[str], order: Callable[[str], tuple[object, ...] | None]
+) -> list[Found | None]:
+    """For each prefix the newest entry whose key starts with it, ``None`` where there is none.
+
+    :param order: what a key tells of its age, the greater the newer, or ``None``.
+    """
+    found: list[Found | None] = []
+    for prefix in prefixes:
+        of_prefix = [row for row in rows if row.key.startswith(prefix.lower())]
+        best = newest(of_prefix, lambda row: row.key, order, lambda row: row.modified)
+        found.append(Found(best.key) if best is not None else None)
+    return found
+
+
+def common(prefixes: Sequence[str]) -> str:
+    """What all of the prefixes begin with, in lower case."""
+    return os.path.commonprefix([prefix.lower() for prefix in prefixes])  # noqa: RUF071  # no paths, but texts
 
 
 def newest(

@@ -13,7 +13,7 @@ from checkpoint_action.store.base import FilePart, Found
 from checkpoint_action.store.bounded import bounded
 from checkpoint_action.store.buckets import reason
 from checkpoint_action.store.gathered import GatheredPieces
-from checkpoint_action.store.layout import Listed, folder_of, key_at, newest, place
+from checkpoint_action.store.layout import Listed, common, folder_of, key_at, newest, newest_each, place
 from checkpoint_action.store.workers import Workers
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ class ObjectStore:
         rows = self.entries(prefix)
         found = newest(rows, lambda row: row.key, self._order, lambda row: row.modified)
         return Found(found.key) if found is not None else None
+
+    def find_each(self, prefixes: Sequence[str]) -> list[Found | None]:
+        """For each prefix what :meth:`find` gives, in one look."""
+        return newest_each(self.entries(common(prefixes)), prefixes, self._order)
 
     def save(self, key: str, source: Path) -> None:
         """Keep the content of the file ``source`` under ``key``, all or nothing.

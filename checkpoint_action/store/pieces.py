@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from checkpoint_action.errors import BundleError
 from checkpoint_action.store import zstd
 from checkpoint_action.store.frames import raw
+from checkpoint_action.store.memory import keep_large_blocks
 from checkpoint_action.store.workers import Workers
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class PieceWriter:
     """
 
     def __init__(self, file: BinaryIO, first: bytes, grown: Callable[[int], None] | None) -> None:
+        keep_large_blocks()
         self._file = file
         self._grown = grown
         self._written = 0
@@ -180,6 +182,7 @@ class PieceReader:
     """
 
     def __init__(self, file: BinaryIO, rows: Sequence[Frame], workers: Workers) -> None:
+        keep_large_blocks()
         self._file = file
         self._rows = deque(rows)
         self._workers = workers

@@ -8,7 +8,7 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from checkpoint_action.errors import UsageError
+from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.values import nearest
 from checkpoint_action.store.buckets import open_bucket
 from checkpoint_action.store.folder import FolderStore
@@ -40,24 +40,33 @@ def store_for(url: str, *, order: Callable[[str], tuple[object, ...] | None] = a
     """
     scheme, colon, rest = url.partition("://")
     if not colon:
-        raise UsageError(f"store: {_shown(url)} is no URL: write {_FORMS}")
+        raise UsageError(f"store: {_shown(url)} is no URL: write {_FORMS}", Kind.STORE_URL)
     if scheme not in SCHEMES:
         meant = _OTHER_NAMES.get(scheme.lower())
         hint = f"; did you mean '{meant}'?" if meant else nearest(scheme, SCHEMES)
-        raise UsageError(f"store: {_shown(url)}: there are no stores of kind '{scheme}'{hint or f': write {_FORMS}'}")
+        raise UsageError(
+            f"store: {_shown(url)}: there are no stores of kind '{scheme}'{hint or f': write {_FORMS}'}", Kind.STORE_URL
+        )
     if "@" in rest.partition("/")[0]:
-        raise UsageError(f"store: {scheme}://…: a user or key has no place in the URL: set it in the environment")
+        raise UsageError(
+            f"store: {scheme}://…: a user or key has no place in the URL: set it in the environment", Kind.STORE_URL
+        )
     if "?" in rest or "#" in rest:
-        raise UsageError(f"store: {_shown(url)}: '?' and '#' have no meaning in it (in a folder's name: %3F, %23)")
+        raise UsageError(
+            f"store: {_shown(url)}: '?' and '#' have no meaning in it (in a folder's name: %3F, %23)", Kind.STORE_URL
+        )
     if scheme == "file":
         return FolderStore(_folder(url), order=order)
     bucket, _, prefix = rest.partition("/")
     prefix = prefix.strip("/")
     if not _BUCKET.fullmatch(bucket):
-        raise UsageError(f"store: {_shown(url)}: '{bucket}' cannot be a bucket: write {scheme}://bucket/prefix")
+        raise UsageError(
+            f"store: {_shown(url)}: '{bucket}' cannot be a bucket: write {scheme}://bucket/prefix", Kind.STORE_URL
+        )
     if prefix and (not _PREFIX.fullmatch(prefix) or {".", ".."} & set(prefix.split("/"))):
         raise UsageError(
-            f"store: {_shown(url)}: a prefix has letters, digits and '._=+-' only, in parts with '/' between"
+            f"store: {_shown(url)}: a prefix has letters, digits and '._=+-' only, in parts with '/' between",
+            Kind.STORE_URL,
         )
     whole = f"{scheme}://{bucket}/{prefix}" if prefix else f"{scheme}://{bucket}"
     return ObjectStore(open_bucket(scheme, bucket, prefix), whole, order=order)
@@ -69,16 +78,20 @@ def _folder(url: str) -> Path:
     if parts.netloc not in ("", "localhost"):
         if sys.platform == "win32":
             return Path(rf"\\{parts.netloc}{path}")
-        raise UsageError(f"store: {_shown(url)}: a folder's whole path is needed, after three slashes: file:///…")
+        raise UsageError(
+            f"store: {_shown(url)}: a folder's whole path is needed, after three slashes: file:///…", Kind.STORE_URL
+        )
     if "\0" in path:
-        raise UsageError(f"store: {_shown(url)}: no folder's name has a zero byte")
+        raise UsageError(f"store: {_shown(url)}: no folder's name has a zero byte", Kind.STORE_URL)
     if sys.platform == "win32":
         local = PureWindowsPath(path.lstrip("/"))
         if not local.is_absolute():
-            raise UsageError(f"store: {_shown(url)}: a folder's whole path is needed: file:///C:/folder")
+            raise UsageError(
+                f"store: {_shown(url)}: a folder's whole path is needed: file:///C:/folder", Kind.STORE_URL
+            )
         return Path(local)
     if not path.strip("/"):
-        raise UsageError(f"store: {_shown(url)}: a folder's whole path is needed: file:///folder")
+        raise UsageError(f"store: {_shown(url)}: a folder's whole path is needed: file:///folder", Kind.STORE_URL)
     return Path("/" + path.strip("/"))
 
 

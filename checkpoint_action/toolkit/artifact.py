@@ -74,6 +74,7 @@ class ArtifactClient:
     :param warn: gets what a person should know of, as a sentence.
     :param fallback: where this run's artifacts are looked for when the service lets the token read none, and a body is
         asked for that the service does not hand out, as it happened to those of earlier attempts of a run.
+    :param elsewhere: whose artifacts are read instead of this run's own, where nothing else is said.
     :param block: bytes of the pieces of an upload, ``parallel`` of which are in memory and on their way at a time.
     :param fetch_plan: in which parts downloads are fetched.
     :param wall: seconds since the epoch.
@@ -87,6 +88,7 @@ class ArtifactClient:
         mask: Callable[[str], None] = _unheard,
         warn: Callable[[str], None] = _unheard,
         fallback: FindBy | None = None,
+        elsewhere: FindBy | None = None,
         block: int = 8 * _MIB,
         parallel: int = 5,
         fetch_plan: blob.DownloadPlan | None = None,
@@ -97,6 +99,7 @@ class ArtifactClient:
         self._mask = mask
         self._warn = warn
         self._fallback = fallback
+        self._elsewhere = elsewhere
         self._block = block
         self._parallel = parallel
         self._fetch_plan = fetch_plan
@@ -293,6 +296,7 @@ class ArtifactClient:
 
     def _source(self, seconds: float, find_by: FindBy | None) -> Source:
         http = self._http.within(seconds)
+        find_by = find_by or self._elsewhere
         if find_by is not None:
             return ArtifactRest(http, find_by, mask=self._mask)
         service = ArtifactV4(http, self._runtime, mask=self._mask)

@@ -40,12 +40,10 @@ def repository_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def act(tmp_path: Path, repository_copy: Path, tool_cache: Path) -> Iterator[Act]:
-    """Return act with an empty repository, empty caches and a copy of this action that the test may patch."""
+    """Return act with an empty repository, empty caches and this action, of which the test may patch a copy."""
     if sys.platform != "linux" or shutil.which("node") is None:
         pytest.skip("needs Linux and node")
-    action = tmp_path / "action"
-    shutil.copytree(repository_copy, action)
-    act = Act(tmp_path / "act", action, tool_cache)
+    act = Act(tmp_path / "act", repository_copy, tool_cache)
     yield act
     act.end()
 

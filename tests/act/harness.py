@@ -95,7 +95,7 @@ class Running:
         """Let the machine die: SIGKILL for act and all that it started."""
         self.process.terminate()
 
-    def wait(self, timeout: float = 120) -> ActRun:
+    def wait(self, timeout: float = 300) -> ActRun:
         """Wait for the end.
 
         :raises AssertionError: it did not end in time; everything is killed then.
@@ -126,13 +126,13 @@ class Act:
     """One repository with its servers' contents, and as many fresh machines as there are runs.
 
     :param folder: a folder of its own; everything is kept below it.
-    :param action: the copy of this repository that ``uses: agenticaotearoa/checkpoint-run@v1`` means; free to patch.
+    :param shared: the copy of this repository that ``uses: agenticaotearoa/checkpoint-run@v1`` means, for all tests
     :param tool_cache: RUNNER_TOOL_CACHE of all runs.
     """
 
-    def __init__(self, folder: Path, action: Path, tool_cache: Path) -> None:
+    def __init__(self, folder: Path, shared: Path, tool_cache: Path) -> None:
         self.folder = folder
-        self.action = action
+        self._shared = self._used = shared
         self.tool_cache = tool_cache
         self.repository = folder / "repository"
         self.caches = folder / "caches"
@@ -142,7 +142,15 @@ class Act:
         self._git("init", "--quiet", "--initial-branch=main")
         self._git("remote", "add", "origin", "https://github.com/octo/demo")
 
-    def run(self, workflow: str, *, timeout: float = 120, **options: Any) -> ActRun:
+    @property
+    def action(self) -> Path:
+        """A copy of the action that is free to patch; from the first time that it is asked for, all runs use it."""
+        if self._used == self._shared:
+            self._used = self.folder / "action"
+            shutil.copytree(self._shared, self._used)
+        return self._used
+
+    def run(self, workflow: str, *, timeout: float = 300, **options: Any) -> ActRun:
         """Commit, run to the end, and return what came of it. Options are those of :meth:`start`."""
         return self.start(workflow, **options).wait(timeout)
 
@@ -180,10 +188,10 @@ class Act:
         for name in ("home", "config", "cache", "tmp", "out", "work"):
             (machine / name).mkdir()
         (machine / "work" / "tool_cache").symlink_to(self.tool_cache)
-        action = self.action
+        action = self._used
         if hide_runtime:
             action = machine / "action"
-            shutil.copytree(self.action, action)
+            shutil.copytree(self._used, action)
             hide_runtime_variables(action / "action.yml")
         command = ["act", event, "--json", "--pull=false", "-P", "ubuntu-latest=-self-hosted"]
         command += ["--action-cache-path", str(machine / "work"), "--local-repository", f"{ACTION}={action}"]

@@ -20,6 +20,8 @@ from tests.actions_service.server import ActionsService
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HERE = Path(__file__).parent
+
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -72,3 +74,11 @@ def workflow(tmp_path: Path, service: ActionsService, tools: Path, hurried: Path
 @pytest.fixture
 def held(service: ActionsService, tmp_path: Path) -> Held:
     return Held(service, tmp_path / "held")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A use of the action is several processes and a service: whatever uses it is slow."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and "workflow" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)

@@ -44,17 +44,31 @@ def test_summary_and_outputs_tell_what_failed_and_what_a_rerun_saved(workflow: W
         False,
         0,
     )
-    assert "## checkpoint-run: `build` failed" in first.summary
+    assert "## checkpoint-run, the steps of `build`: 1 failed" in first.summary
     assert "no tests for" in first.summary
     assert "```mermaid\ngantt" in first.summary
     second = workflow.run(STEPS)
     assert (second.outputs["result"], second.outputs["restored"]) == ("success", ["build"])
-    assert "## checkpoint-run: `build` is done" in second.summary
+    assert "## checkpoint-run, the steps of `build`: all done" in second.summary
     assert "restored" in second.summary
     assert second.outputs["state"].endswith(".checkpoint-run-build.json")
-    lines = [line for line in second.log.splitlines() if "steps are done already" in line]
+    lines = [line for line in second.log.splitlines() if "steps were done before" in line]
     assert len(lines) == 1
-    assert re.fullmatch(r"1 of 2 steps are done already, which took 0\.\d s: build", lines[0])
+    assert re.fullmatch(r"1 of 2 steps were done before, which took 0\.\d s: build", lines[0])
+
+
+def test_an_expression_in_a_job_file_is_warned_of(workflow: Workflow) -> None:
+    """Bash calls it a bad substitution, and nobody knows then what is wrong."""
+    workflow.sources = {"checkpoint.yml": "steps:\n- {id: a, run: 'echo ${{ github.sha }}'}\n"}
+    first = workflow.run("")
+    assert first.code == 1
+    assert "::warning::checkpoint.yml: GitHub fills ${{ … }} in in workflows alone, not in a file" in first.log
+    assert "::warning::" not in workflow.run("- {id: a, run: 'true'}").log
+
+
+def test_nothing_is_said_to_be_kept_where_nothing_is(workflow: Workflow) -> None:
+    assert 'what is done is kept: "Re-run failed jobs" goes on' in workflow.run(STEPS).log
+    assert "is kept" not in workflow.run(STEPS.replace("app > app", "app >app"), store="none", force="true").log
 
 
 def test_no_summary_where_none_is_wanted(workflow: Workflow) -> None:
@@ -175,7 +189,7 @@ def test_of_fifty_short_steps_a_rerun_asks_little_and_says_so_at_once(workflow: 
     uploads = [one for one in asked if one.target.endswith("/CreateCacheEntry")]
     assert len(uploads) == 1, "what is restored does not go up again"
     head = "\n".join(second.log.replace("\r", "").splitlines()[:10])
-    assert re.search(r"49 of 50 steps are done already, which took [\d.]+ s: s0, s1", head)
+    assert re.search(r"49 of 50 steps were done before, which took [\d.]+ s: s0, s1", head)
 
 
 def _records(workflow: Workflow) -> dict[str, dict[str, dict[str, str]]]:

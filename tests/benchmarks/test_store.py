@@ -39,7 +39,7 @@ def test_a_small_tree_goes_up_and_comes_down(tmp_path: Path, node: Node, client:
 
 def test_the_table_has_the_medians_and_their_ratio() -> None:
     def rounds(*seconds: float) -> list[tuple[Result, Result, int]]:
-        return [(Result(one, 10, {"pack": one / 2}), Result(2 * one, 30, {}), 5 << 20) for one in seconds]
+        return [(Result(one, 3 * one, 10, {"pack": one / 2}), Result(2 * one, one, 30, {}), 5 << 20) for one in seconds]
 
     head, rule, *lines = table({"a tree": {"ours": rounds(1, 9, 2), "theirs": rounds(4, 4, 4)}}).splitlines()
     assert {line.count("|") for line in (head, rule, *lines)} == {6}
@@ -47,6 +47,9 @@ def test_the_table_has_the_medians_and_their_ratio() -> None:
         "| a tree | save | 2.0 s | 4.0 s | 0.50 |",
         "| | – pack | 1.0 s | | |",  # noqa: RUF001 - a dash
         "| | restore | 4.0 s | 8.0 s | 0.50 |",
+        "| | **both** | 6.0 s | 12.0 s | **0.50** |",
+        "| | processor time, save | 6.0 s | 12.0 s | 0.50 |",
+        "| | processor time, restore | 2.0 s | 4.0 s | 0.50 |",
         "| | peak memory, save | 10 MiB | 10 MiB | 1.00 |",
         "| | peak memory, restore | 30 MiB | 30 MiB | 1.00 |",
         "| | stored | 5 MiB | 5 MiB | 1.00 |",

@@ -50,7 +50,7 @@ def ask(folder: Path, *words: str) -> set[str]:
 
 def test_verbs_come_first(folder: Path) -> None:
     assert ask(folder, "") == set(VERBS)
-    assert ask(folder, "s") == {"save", "schema", "status"}
+    assert ask(folder, "s") == {"save", "schema", "status", "store"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -71,6 +71,7 @@ def test_step_ids_of_the_job_file(folder: Path, words: tuple[str, ...]) -> None:
     assert ask(folder, *words) == {"first", "second"}
 
 
+@pytest.mark.slow
 def test_step_ids_of_the_file_folder_or_steps_that_were_named(folder: Path) -> None:
     assert ask(folder, "accept", "-f", "other.yml", "") == {"third", "broken"}
     assert ask(folder, "-C", "sub dir", "-f", "../other.yml", "--from", "t") == {"third"}

@@ -36,7 +36,7 @@ def test_shells(tmp_path: Path) -> None:
     assert machine.shells(str(tmp_path)).level is Level.PROBLEM
     program(tmp_path, "sh")
     without_bash = machine.shells(str(tmp_path))
-    assert (without_bash.level, without_bash.found) == (Level.WARNING, "sh")
+    assert (without_bash.level, without_bash.found) == (Level.WARNING, "sh; no bash")
     assert "shell: sh" in without_bash.remedy
     program(tmp_path, "bash")
     program(tmp_path, "python3")
@@ -99,4 +99,6 @@ def test_proxies_without_what_is_secret_in_them() -> None:
     assert machine.proxies(env) == good("proxy", "HTTPS_PROXY proxy.example:3128, HTTP_PROXY plain, not for local")
     assert machine.proxies({"HTTPS_PROXY": "http://:0"}).level is Level.WARNING
     assert machine.proxies({"HTTPS_PROXY": "http://x:notaport"}).level is Level.WARNING
-    assert machine.proxies({"HTTP_PROXY": "socks5://me:hunter2@x:1"}).found == "HTTP_PROXY is for socks5"
+    assert machine.proxies({"HTTP_PROXY": "socks5://me:hunter2@x:1"}).found == (
+        "HTTP_PROXY names a socks5 proxy, and only http and https proxies can be used"
+    )

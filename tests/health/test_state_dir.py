@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sys
 import time
@@ -29,13 +30,13 @@ def test_a_good_folder_is_good_and_as_it_was(tmp_path: Path) -> None:
     assert {name: one.level for name, one in found.items() if name != "free space"} == dict.fromkeys(
         ("state dir", "locks", "clock"), Level.OK
     )
-    assert found["locks"].found == "work, between processes too"
+    assert found["locks"].found == "work, also between processes"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_to_be_made_is_not_made(tmp_path: Path) -> None:
     found = by_name(state_dir(tmp_path / "a" / "b"))
-    assert f"not there yet; looked at {tmp_path}" in found["state dir"].found
+    assert f"not there yet, it will be made; tried in {tmp_path}" in found["state dir"].found
     assert list(tmp_path.iterdir()) == []
 
 
@@ -56,17 +57,21 @@ def test_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, 
 
 @pytest.mark.parametrize(
     ("shift", "level", "said"),
-    [(0, Level.OK, "is ours"), (-60, Level.WARNING, "60 s ahead of our clock"), (60, Level.WARNING, "60 s behind")],
+    [
+        (0, Level.OK, "agree"),
+        (-60, Level.WARNING, r"6\d s ahead of this machine's clock"),
+        (60, Level.WARNING, r"[56]\d s behind"),
+    ],
 )
 def test_the_clock_of_the_files_against_ours(tmp_path: Path, shift: int, level: Level, said: str) -> None:
     found = by_name(state_dir(tmp_path, lambda: os.stat(tmp_path).st_mtime + shift))["clock"]
     assert found.level is level
-    assert said in found.found
+    assert re.search(said, found.found)  # what it took on a slow disk apart
 
 
 def test_a_clock_from_before_this_program_is_wrong(tmp_path: Path) -> None:
     found = by_name(state_dir(tmp_path, lambda: 0.0))["clock"]
-    assert (found.level, found.found) == (Level.PROBLEM, "says 1970-01-01")
+    assert (found.level, found.found) == (Level.PROBLEM, "this machine's clock says 1970-01-01")
     assert time.time() > 0
 
 
@@ -89,5 +94,5 @@ def test_locks_that_no_other_process_sees(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     found = by_name(state_dir(tmp_path))["locks"]
-    assert (found.level, found.found) == (Level.PROBLEM, "another process does not see them")
+    assert (found.level, found.found) == (Level.PROBLEM, "one that is taken is not seen by another process")
     assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ def marked(text: str) -> tuple[str, str]:
 
 
 def test_the_smallest_job_has_the_documented_defaults() -> None:
-    assert job(f"steps:\n{STEP}") == Job("folder", ROOT, (Step("a", "x", "bash", ROOT),))
+    assert job(f"steps:\n{STEP}") == Job("folder", ROOT, (Step("a", "x", "bash", ROOT, outputs_assumed=True),))
 
 
 def test_every_key_of_a_job_arrives() -> None:
@@ -67,7 +67,17 @@ def test_every_key_of_a_job_arrives() -> None:
     )
     retry = Retry(2, ("error", "timeout", 75), 2.0, 60.0)
     env = {"PROFILE": "release"}
-    only = Step("a", "x", "sh", ROOT / "sub", inherited_env=env, pass_env=("CI_COMMIT",), timeout=3600.0, retry=retry)
+    only = Step(
+        "a",
+        "x",
+        "sh",
+        ROOT / "sub",
+        inherited_env=env,
+        pass_env=("CI_COMMIT",),
+        timeout=3600.0,
+        retry=retry,
+        outputs_assumed=True,
+    )
     assert resolved == Job("release", ROOT, (only,), ("PUBLISH_TOKEN",), True, 3)
 
 
@@ -115,8 +125,8 @@ def test_every_key_of_a_step_arrives() -> None:
 def test_a_bare_list_of_steps_is_a_job_too() -> None:
     defaults = replace(DEFAULTS, shell="sh", outputs="auto", timeout=5.0, continue_on_error=True, max_failures=2)
     resolved = load_steps("- {id: a, run: x}\n- {id: b, run: y}\n", "steps", defaults)
-    a = Step("a", "x", "sh", ROOT, outputs="auto", timeout=5.0)
-    b = Step("b", "y", "sh", ROOT, outputs="auto", timeout=5.0, needs=("a",))
+    a = Step("a", "x", "sh", ROOT, outputs="auto", outputs_assumed=True, timeout=5.0)
+    b = Step("b", "y", "sh", ROOT, outputs="auto", outputs_assumed=True, timeout=5.0, needs=("a",))
     assert resolved == Job("folder", ROOT, (a, b), continue_on_error=True, max_failures=2)
 
 
@@ -143,15 +153,22 @@ def test_a_faces_defaults_lie_below_the_file() -> None:
         DEFAULTS, shell="sh", timeout=5.0, retry=Retry(7, backoff=9.0), continue_on_error=True, max_failures=4
     )
     plain = job(f"steps:\n{STEP}", defaults)
-    assert plain.steps[0] == Step("a", "x", "sh", ROOT, timeout=5.0, retry=Retry(7, backoff=9.0))
+    assert plain.steps[0] == Step("a", "x", "sh", ROOT, timeout=5.0, retry=Retry(7, backoff=9.0), outputs_assumed=True)
     assert (plain.continue_on_error, plain.max_failures) == (True, 4)
     given_ = job(
         "shell: bash\ncontinue-on-error: false\nmax-failures: 1\ndefaults: {timeout: 6, retry: {max: 1}}\n"
         f"steps:\n{STEP}",
         defaults,
     )
-    assert given_.steps[0] == Step("a", "x", "bash", ROOT, timeout=6.0, retry=Retry(1, backoff=9.0))
+    assert given_.steps[0] == Step(
+        "a", "x", "bash", ROOT, timeout=6.0, retry=Retry(1, backoff=9.0), outputs_assumed=True
+    )
     assert (given_.continue_on_error, given_.max_failures) == (False, 1)
+
+
+@pytest.mark.parametrize(("text", "assumed"), [("", True), (", outputs: []", False), (", outputs: auto", False)])
+def test_what_a_step_says_of_its_outputs_is_told_from_what_a_face_assumes(text: str, assumed: bool) -> None:
+    assert job(f"steps:\n- {{id: a, run: x{text}}}").steps[0].outputs_assumed is assumed
 
 
 def test_a_steps_retry_changes_only_what_it_names() -> None:
@@ -293,6 +310,14 @@ MISTAKES = [
     ("§step: []", "the job file: unknown key 'step'; did you mean 'steps'?"),
     ("job: a\n§job: b", "the job file: key 'job' is there twice (first in line 1); remove one"),
     ("steps:\n- id: a\n  §rum: x", "step 'a': unknown key 'rum'; did you mean 'run'?"),
+    ("steps:\n- §name: Build\n  run: x", "step 1: unknown key 'name'; a step's name here is its 'id'"),
+    ("steps:\n- §uses: a/b@v1", "step 1: unknown key 'uses'; steps here are commands ('run')"),
+    ("steps:\n- id: a\n  run: x\n  §if: always()", "step 'a': unknown key 'if'; a step runs unless it is done"),
+    ("steps:\n- id: a\n  run: x\n  §timeout-minutes: 3", "step 'a': unknown key 'timeout-minutes'; write timeout: 45m"),
+    (
+        "steps:\n- id: a\n  run: x\n  §continue-on-error: true",
+        "step 'a': unknown key 'continue-on-error'; it is a key of the whole",
+    ),
     ("steps:\n- id: a\n  run: x\n  §need: b", "step 'a': unknown key 'need'; did you mean 'needs'?"),
     ("steps:\n- id: a\n  run: x\n  §run: y", "step 'a': key 'run' is there twice (first in line 3); remove one"),
     (

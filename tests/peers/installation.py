@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["install", "installed", "missing_peer"]
 
-_LONGEST = 280
+_LONGEST = 560
 """Seconds for an installation: less than a test may take."""
 
 

@@ -27,8 +27,8 @@ def test_whatever_the_texts_the_page_has_the_same_shape(read_pages: Read) -> Non
     tails = {text: (text, "plain") for text in NASTY}
     pages = [summary(nasty([text]), tails=tails) for text in NASTY]
     for text, page, found in zip(NASTY, pages, read_pages(pages), strict=True):
-        assert found["heading"] == ["checkpoint-run: release failed"], page
-        assert [len(row) for row in found["rows"]] == [5, 5], page
+        assert found["heading"] == ["checkpoint-run, the steps of release: 1 failed"], page
+        assert [len(row) for row in found["rows"]] == [4, 4], page
         assert found["rows"][1][1].startswith("✗ failed: "), page
         assert found["rows"][1][2].startswith("command-changed: "), page
         shown = found["rows"][1][2].removeprefix("command-changed: ")
@@ -70,6 +70,6 @@ def test_ten_thousand_steps_are_a_table_that_shows_both_ends(read_pages: Read) -
     rows = page["rows"]
     assert rows[1][0] == ids[0]
     assert rows[-1][0] == ids[-1]
-    assert {len(row) for row in rows} == {5}
+    assert {len(row) for row in rows} == {4}
     [left_out] = [row[1] for row in rows if row[0] == "…"]
     assert left_out == f"{10_000 - (len(rows) - 2)} steps are left out: the summary would be too large"

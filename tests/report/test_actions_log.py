@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,7 @@ def test_a_step_that_waits_for_a_person_is_an_annotation_and_what_needs_it_is_a_
     waits = Decision("a", Action.STOP, Reason.NEEDS_CHANGED, "it needs 'a', which is held back")
     error, line = told(events.StepHeld(0, asks, wanted=True), events.StepHeld(0, waits, wanted=True))
     assert error.startswith("::error title=step a::[1/1] a: not run: ")
-    assert line == "[1/1] a: left (needs-changed: it needs 'a', which is held back)"
+    assert line == "[1/1] a: left: it needs 'a', which is held back"
 
 
 def test_nothing_is_fenced_by_default(told: Callable[..., list[str]]) -> None:
@@ -93,18 +94,44 @@ def test_a_step_that_is_stopped_before_it_begins_leaves_no_group_open(told: Call
     stopped = events.RunEnded("j", 130, (), (), (), (), ("a",), 2, 1.0, 0.0)
     for block in (False, True):
         lines = told(START, stopped, block=block)
-        assert lines.index("::endgroup::") < lines.index("job j: 1 left in 1.0 s")
+        assert lines.index("::endgroup::") < lines.index("steps of j: 1 left in 1.0 s")
     assert "::endgroup::" not in told(stopped)
 
 
 def test_a_step_whose_files_have_gone_on_this_machine_says_what_was_missed(capfd: pytest.CaptureFixture[str]) -> None:
     restored = events.StepRestored(0, Decision("a", Action.RESTORE, Reason.RESTORED, "dist"), record(Status.DONE), 0.5)
-    for here, ending in ((frozenset({"a"}), " (it was done here, but not all is as it was: dist)"), (frozenset(), "")):
+    for here, ending in ((frozenset({"a"}), "; it was done here, but not all is as it was: dist"), (frozenset(), "")):
         log = ActionsLog()
         log.done_here = here
         log(events.RunStarted(JOB))
         log(restored)
         assert capfd.readouterr().out == f"[1/1] a: restored in 0.5 s, saves 2.0 s{ending}\n"
+
+
+def test_a_step_that_is_skipped_is_one_short_line(told: Callable[..., list[str]]) -> None:
+    def skipped(seconds: float, detail: str = "") -> events.StepSkipped:
+        known = replace(record(Status.DONE), duration=seconds)
+        return events.StepSkipped(0, Decision("a", Action.SKIP, Reason.DONE, detail), known)
+
+    restored = events.StepRestored(
+        0,
+        Decision("a", Action.RESTORE, Reason.RESTORED, "x is missing"),
+        replace(record(Status.DONE), duration=0.04),
+        0.04,
+    )
+    assert told(skipped(2), skipped(0.04), skipped(90, "accepted"), restored) == [
+        "[1/1] a: skipped, saves 2.0 s",
+        "[1/1] a: skipped",
+        "[1/1] a: skipped (accepted), saves 1 min 30 s",
+        "[1/1] a: restored",
+    ]
+
+
+def test_a_step_that_is_left_is_not_called_selected(told: Callable[..., list[str]]) -> None:
+    why = "it needs 'b', which would have to run (never-ran); add b to --only"
+    left = events.StepHeld(0, Decision("a", Action.STOP, Reason.SELECTED, why), wanted=True)
+    own = events.StepHeld(0, Decision("a", Action.STOP, Reason.NEVER_RAN, "--only leaves it out"), wanted=True)
+    assert told(left, own) == [f"[1/1] a: left: {why}", "[1/1] a: left: never-ran: --only leaves it out"]
 
 
 def test_a_step_that_must_not_run_twice_says_what_a_workflow_can_do(told: Callable[..., list[str]]) -> None:
@@ -189,6 +216,20 @@ def test_the_last_lines_of_a_failed_step_are_shown_again_outside_its_group(capfd
 def test_a_run_out_of_budget_says_that_it_goes_on(told: Callable[..., list[str]]) -> None:
     over = events.RunEnded("j", 75, (), (), (), (), ("a",), None, 1.0, 0.0, incomplete=True)
     assert told(over)[-1].startswith("::warning::the budget is used up: this is green and not finished (left: ")
+
+
+def test_another_attempt_is_spoken_of_only_where_it_has_something_to_go_on_from(
+    told: Callable[..., list[str]],
+) -> None:
+    failed = events.RunEnded("j", 1, ("a",), (), (), ("a",), (), None, 1.0, 0.0)
+    over = events.RunEnded("j", 75, (), (), (), (), ("a",), None, 1.0, 0.0, incomplete=True)
+    kept = events.StepsKept(("b",), "Actions cache", 9)
+    assert told(failed)[-1].startswith("steps of j: ")
+    assert told(kept, failed)[-1] == 'what is done is kept: "Re-run failed jobs" goes on from here'
+    assert told(over)[-1].endswith("(left: a); nothing is kept, so the next run begins from the start")
+    assert told(kept, over)[-1].endswith(
+        "(left: a); what is done is kept, and the next run of the job goes on from here"
+    )
 
 
 def test_a_value_is_masked_where_commands_are_stopped_just_then(capfd: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,7 @@ def test_a_secret_that_is_cut_by_the_gap_shows_no_part_of_itself(
     assert not set(b"XYZWVU") & set(seen)
 
 
+@pytest.mark.slow
 def test_the_memory_used_does_not_grow_with_a_log(tmp_path: Path) -> None:
     def peak(megabytes: int) -> int:
         path = tmp_path / f"{megabytes}.raw"

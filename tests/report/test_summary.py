@@ -54,7 +54,7 @@ def rows(text: str) -> list[list[str]]:
 
 def test_a_run_that_failed_tells_all_there_is_to_know() -> None:
     text = summary(story(), tails={"test": ("one", "``` two")}, quota="The cache has 2 GiB left.")
-    assert text.startswith("## checkpoint-run: `release` failed\n\n1 done, 1 skipped, 1 restored, 1 failed, 1 left in ")
+    assert text.startswith("## checkpoint-run, the steps of `release`: 1 failed\n\n1 done, 1 skipped, 1 restored, ")
     assert "in 1 min 07 s; saved 2 min 10 s.\n" in text
     assert "Stored: 3.0 MiB in 1 archive (Actions cache). Restored: 5.0 KiB. The cache has 2 GiB left.\n" in text
     assert "With nothing changed, the next run skips 3 of 5 steps and runs `test`, `publish`.\n" in text
@@ -82,29 +82,36 @@ def test_a_run_that_failed_tells_all_there_is_to_know() -> None:
 @pytest.mark.parametrize(
     ("over", "said"),
     [
-        (ended(0), "is done"),
-        (ended(1, failed=("a",)), "failed"),
-        (ended(130, signal=2), "was stopped by signal 2"),
-        (ended(143, signal=15, failed=("a",)), "failed"),
+        (ended(0), "all done"),
+        (ended(1, failed=("a", "b")), "2 failed"),
+        (ended(130, signal=2), "stopped by signal 2"),
+        (ended(143, signal=15, failed=("a",)), "1 failed"),
         (ended(75, incomplete=True), "stopped before the end on purpose, to be run again"),
-        (ended(1, held=("a",)), "waits for a person"),
+        (ended(1, held=("a",)), "waiting for a person"),
         (None, "ended early"),
     ],
 )
 def test_the_heading_has_the_result(over: events.RunEnded | None, said: str) -> None:
     told = [Told(0, events.RunStarted(job("a")))] + ([Told(1, over)] if over else [])
-    assert summary(told).splitlines()[0] == f"## checkpoint-run: `release` {said}"
+    assert summary(told).splitlines()[0] == f"## checkpoint-run, the steps of `release`: {said}"
 
 
 def test_a_run_that_never_began_has_a_summary_all_the_same() -> None:
-    assert summary([]) == "## checkpoint-run: `?` ended early\n"
+    assert summary([]) == "## checkpoint-run, the steps of `?`: ended early\n"
+
+
+def test_where_nothing_is_saved_the_table_has_no_column_for_it() -> None:
+    told = [Told(0, events.RunStarted(job("a", "b"))), *runs(0, 0, record("a"))]
+    assert "| step | result | reason | took |\n|---|---|---|--:|\n" in summary(told)
+    skipped = events.StepSkipped(1, Decision("b", Action.SKIP, Reason.DONE), record("b"))
+    assert "| step | result | reason | took | saved |\n|---|---|---|--:|--:|\n" in summary([*told, Told(9, skipped)])
 
 
 def test_tries_count_with_the_time_of_all_of_them() -> None:
     last = record("a", seconds=2.0, tries=3)
     start, _ = runs(10, 0, last)
     told = [Told(10, events.RunStarted(job("a"))), start, Told(40, events.StepEnded(0, last))]
-    assert rows(summary(told)) == [["`a`", "✓ done, 3 tries", "never-ran", "30.0 s", ""]]
+    assert rows(summary(told)) == [["`a`", "✓ done, 3 tries", "never-ran", "30.0 s"]]
     assert "✓ a :active, 2000-01-01 00:00:00.000, 30000ms" in summary(told)
 
 
@@ -203,6 +210,7 @@ def test_what_is_too_much_goes_in_the_documented_order() -> None:
     assert "✗ `step-00500` failed" in cut  # whatever becomes of its row
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_stay_within_the_limit_and_use_it() -> None:
     told, tails = large(20_000, ["x"])
     text = summary(told, tails=tails).encode()
@@ -221,7 +229,7 @@ def test_no_text_breaks_its_row_or_turns_the_direction() -> None:
     lines = [line for line in text.splitlines() if line.startswith("| ")][1:]
     assert len(lines) == len(NASTY)
     for line in lines:
-        assert len(re.findall(r"(?<!\\)\|", line.replace(r"\\", ""))) == 6, line
+        assert len(re.findall(r"(?<!\\)\|", line.replace(r"\\", ""))) == 5, line
     assert text.replace("\n", "").isprintable()
 
 

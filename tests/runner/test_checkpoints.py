@@ -262,6 +262,8 @@ def forge(store: MemoryStore, machine: Machine, records: dict[str, Any], header:
         {"records": {"a": {"step": "a"}}},
         {"records": {"a": None}},
         {"records": ["a"]},
+        {"told": ["a"]},
+        {"told": {"a": 1}},
     ],
 )
 def test_an_archive_that_is_not_ours_or_makes_no_sense_is_a_miss_with_one_line(

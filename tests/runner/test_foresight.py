@@ -331,6 +331,7 @@ def check(data: st.DataObject) -> None:
         assert all(left[name].status is Status.DONE for name in ran)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="files of the steps are replaced while they are looked at")
 @settings(max_examples=40, deadline=None)
 @given(st.data())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoint_action.runner.keys import KeyScheme, Origin, job_slug
+from checkpoint_action.runner.keys import KeyScheme, Origin, job_slug, scheme_of, shared_slug
 
 KEYS = KeyScheme("run42", job_slug("Build", {"job": "build"}), "42", "1")
 
@@ -83,3 +84,40 @@ def test_origins_are_ordered_by_age() -> None:
 def test_a_key_of_another_form_has_no_origin(rest: str) -> None:
     assert KEYS.origin(KEYS.prefix + rest) is None
     assert KEYS.origin("other-" + KEYS.new("a", 1)) is None
+
+
+@pytest.mark.parametrize("step", ["a", "a-b", "A", "a-42-1-000003-0123abcd"])
+def test_where_keys_are_shared_no_step_hides_another(step: str) -> None:
+    shared = replace(KEYS, shared=True)
+    key = shared.new(step, 7)
+    assert shared.origin(key) == Origin(42, 1, 7, step.lower())
+    assert key.startswith(shared.of_step(step))
+    assert key.startswith(shared.of_step_in_run(step))
+    others = {"a", "a-b", "a-42", "a-42-1-000003-0123abcd"} - {step.lower()}
+    assert not [other for other in others if key.startswith(shared.of_step(other))]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("scope", ["run77", "commit" + "a" * 40, "content", "run1_2.x"])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        *((name, step) for name in ("Build it!", "", "0123456789abcdef-x", "a") for step in ("a", "x.y_z-1", "b-c")),
+        ("build", "0123456789abcdef"),
+    ],
+)
+def test_a_key_tells_of_which_scheme_it_is(name: str, step: str, scope: str, shared: bool) -> None:
+    keys = KeyScheme(scope, job_slug(name, 1), "77", "3", shared=shared)
+    assert scheme_of(keys.new(step, 12)) == keys
+    assert scheme_of(keys.new(step, 12).upper()) == keys
+
+
+@pytest.mark.parametrize("key", ["", "cpr1-run7-a-b", "checkpoint-run-logs-build-0123456789abcdef-1", "cpr2-run7-"])
+def test_what_is_no_key_of_ours_is_of_no_scheme(key: str) -> None:
+    assert scheme_of(key) is None
+
+
+def test_a_shared_name_is_of_one_job_on_one_kind_of_machine() -> None:
+    slugs = [shared_slug(*words) for words in (("b", "Linux", "X64"), ("b", "Linux", "ARM64"), ("b", "macOS", "X64"))]
+    assert len({*slugs, shared_slug("c", "Linux", "X64"), job_slug("b", None)}) == 5
+    assert shared_slug("b", "Linux", "X64") == slugs[0]

@@ -430,3 +430,28 @@ def test_a_terminal_that_is_slow_loses_nothing(shell: Shell) -> None:
     outcome = shell.run("head -c 900000 /dev/zero; exit 3")
     assert len(shell.output) == 900_000
     assert (outcome.end, outcome.exit_code, outcome.notes) == (End.EXITED, 3, ())
+
+
+def test_where_the_output_cannot_be_handed_on_nothing_of_the_command_runs_on(shell: Shell) -> None:
+    class RefusedError(Exception):
+        pass
+
+    def refuse() -> None:
+        raise RefusedError
+
+    shell.on_output = refuse
+    with pytest.raises(RefusedError):
+        shell.run("sleep 300 & echo $$ $!; wait")
+    for pid in map(int, shell.output.split()):
+        end = time.monotonic() + PATIENCE
+        while Path(f"/proc/{pid}").exists() if sys.platform == "linux" else _lives(pid):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -216,6 +216,7 @@ PATTERNS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=TREES, patterns=st.lists(PATTERNS, min_size=1, max_size=3), inside=st.booleans())
 def test_what_was_there_is_covered_exactly_when_it_would_be_found(

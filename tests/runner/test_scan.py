@@ -202,6 +202,48 @@ def test_what_is_there_is_seen_whatever_was_done_to_the_scan_before(tmp_path: Pa
     assert layer.entries[1].sha256 == text_digest("told-otherwise")
 
 
+def test_what_is_done_to_a_scan_shows_in_no_other(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    for name in ("d/told-otherwise", "d/told-away", "d/same"):
+        (tmp_path / name).write_text(name)
+    space, digests = Workspace.at(tmp_path, Excludes(())), ContentDigests(clock=Settled())
+    before = space.scan(digests)
+    after = space.scan(digests, before)
+    before["d/told-otherwise"] = Entry("d/told-otherwise", "file", 0, 0, sha256="x")
+    before["e/new"] = Entry("e/new", "file", 0, 0, sha256="y")
+    del before["d/told-away"]
+    assert set(before) == {"d", "d/same", "d/told-otherwise", "e/new"}
+    assert len(before) == 4
+    assert after == space.scan(ContentDigests())
+    layer = difference(before, after)
+    assert [entry.path for entry in layer.entries] == ["d/told-away", "d/told-otherwise"]
+    assert layer.deleted == ("e/new",)
+    assert layer.before == {"d/told-otherwise": "x", "e/new": "y"}
+
+
+def test_what_is_left_out_hides_no_change_beside_it(tmp_path: Path) -> None:
+    for name in ("a.tmp", "b", "c.tmp"):
+        (tmp_path / name).write_text("one")
+    space, digests = Workspace.at(tmp_path, Excludes(("*.tmp",))), ContentDigests(clock=Settled())
+    scans = [space.scan(digests)]
+    for word in ("one", "two", "two", "three"):
+        (tmp_path / "a.tmp").write_text(f"{len(scans)} times")
+        (tmp_path / "b").write_text(word)
+        scans.append(space.scan(digests, scans[-1]))
+    assert [scan["b"].sha256 for scan in scans] == [text_digest(word) for word in ("one", "one", "two", "two", "three")]
+    assert all(set(scan) == {"b"} for scan in scans)
+
+
+def test_what_is_left_out_is_kept_once_it_is_a_file_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    space, digests = Workspace.at(tmp_path, Excludes(("cache/",))), ContentDigests(clock=Settled())
+    before = space.scan(digests, space.scan(digests))
+    (tmp_path / "cache").rmdir()
+    (tmp_path / "cache").write_text("now a file")
+    assert set(before) == set()
+    assert set(space.scan(digests, before)) == {"cache"}
+
+
 def test_what_other_digests_have_seen_is_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one")
     space = Workspace.at(tmp_path, Excludes(()))

@@ -132,7 +132,7 @@ def test_an_archive_without_a_valid_signature_is_a_miss_with_one_line(
     other = machine("other")
     assert other.resume(other.step("a")) == [RUNS]
     [key] = store.entries
-    assert other.warnings == [f"memory: {key} is not usable (it is not signed with this key); starting afresh"]
+    assert other.warnings == [f"CPR510: memory: {key} is not usable (it is not signed with this key); starting afresh"]
     assert "fetch" not in store.calls
 
 

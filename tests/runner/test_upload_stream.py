@@ -185,7 +185,7 @@ def test_a_store_that_fails_while_a_layer_is_packed_is_said_once_and_packing_end
     desk.uploads.finish(PATIENCE)
     desk.uploads._worker.join(PATIENCE)
     assert len(desk.warnings) == 1
-    assert desk.warnings[0].startswith("memory: 503; going on without the store")
+    assert desk.warnings[0].startswith("CPR501: memory: 503; going on without the store")
     assert (store.entries, desk.kept, desk.left()) == ({}, [], [])
 
 

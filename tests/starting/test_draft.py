@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ SHELLISH = st.text(
 COMMANDS = (TEXTS | SHELLISH).filter(lambda text: text.strip() != "")
 
 
+@pytest.mark.slow
 @given(
     COMMANDS, st.dictionaries(st.from_regex(r"[A-Za-z_]\w{0,9}", fullmatch=True), TEXTS | SHELLISH, max_size=3), TEXTS
 )
@@ -35,6 +37,14 @@ def test_short_commands_stand_plainly_and_long_ones_in_a_block() -> None:
     text = draft_text(Draft("j", "x", (DraftStep("a", "make -j4 all"), DraftStep("b", "echo a\n  echo b\n"))))
     assert "    run: make -j4 all\n" in text
     assert "    run: |\n      echo a\n        echo b\n" in text
+
+
+def test_the_commands_at_the_beginning_name_a_file_that_is_not_found_by_itself() -> None:
+    draft = Draft("j", "x", (DraftStep("a", "make"),))
+    assert "#   checkpoint-run plan     what" in draft_text(draft)
+    assert "#   checkpoint-run          run what" in draft_text(draft)
+    assert "#   checkpoint-run plan -f 'my job.yml'     what" in draft_text(draft, "my job.yml")
+    assert "#   checkpoint-run -f 'my job.yml'          run what" in draft_text(draft, "my job.yml")
 
 
 def test_names_are_valid_short_and_differ_without_regard_to_case() -> None:

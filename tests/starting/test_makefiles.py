@@ -63,6 +63,44 @@ def test_a_makefile_elsewhere_or_of_another_name() -> None:
     assert draft("all: a\na:\n\ttouch a\n", "sub/build.mk").steps[0].outputs == ("sub/a",)
 
 
+MANY = "all: build\nbuild: a.o\n\tcc -o app a.o\na.o: a.c\n\tcc -c a.c\ndocs:\n\tmkdocs\nship: build docs\n\t./ship\n"
+
+
+def test_a_target_can_be_named() -> None:
+    def goal(*goals: str) -> list[str]:
+        return [step.run for step in draft_of_makefile(MANY, "Makefile", "demo", goals).steps]
+
+    assert goal("ship") == ["make build", "make docs", "make ship"]
+    assert goal("docs") == ["make docs"]
+    assert goal("all", "docs", "docs") == ["make build", "make docs"]
+    with pytest.raises(UsageError, match="no target 'doc'; did you mean 'docs'"):
+        goal("doc")
+    with pytest.raises(UsageError, match=r"no target 'x'; it has all, build, a\.o, docs, ship"):
+        goal("x")
+
+
+def test_targets_that_are_not_taken_are_named() -> None:
+    assert "# Note: targets that are not in it: docs, ship ('init --target NAME' takes another)\n" in draft_text(
+        draft(MANY)
+    )
+    assert "not in it" not in draft_text(draft("all: a\na:\n\techo\n"))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "is_file"),
+    [
+        ("cc -o app x.c", False),
+        ("npm run build", False),
+        ("cc -o build x.c", True),
+        ("cp x $@", True),
+        ("x > build", True),
+    ],
+)
+def test_a_target_is_a_file_where_its_recipe_makes_it(recipe: str, is_file: bool) -> None:
+    """Many a Makefile does not say which of its targets are phony."""
+    assert draft(f"all: build\nbuild:\n\t{recipe}\n").steps[0].outputs == (("build",) if is_file else ())
+
+
 @pytest.mark.parametrize("text", ["", "X = 1\n", "%.o: %.c\n\tcc\n", ".PHONY: x\n"])
 def test_a_makefile_without_a_target_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="no target"):

@@ -99,6 +99,7 @@ def compare(text: str, folder: Path) -> None:
     assert len(tree(folders[0])) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize("name", SAME)
 def test_steps_do_what_the_script_does(name: str, tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @calm
 @given(
     st.dictionaries(

@@ -89,7 +89,8 @@ def test_an_archive_is_kept_found_fetched_and_read_in_parts(store: ListingStore,
     assert store.find(key) == found
 
 
-def test_the_newest_of_a_prefix_is_found_whatever_came_last(store: ListingStore, source: Path) -> None:
+def test_the_newest_of_a_prefix_is_found_whatever_came_last(place: Place, source: Path) -> None:
+    store = store_for(place.url, order=KEYS.origin)
     older = KeyScheme("run7", KEYS.job, "7", "2").new("build", 900)
     newer = KeyScheme("run7", KEYS.job, "7", "10").new("test", 5)
     for key in (newer, older, KeyScheme("run8", KEYS.job, "8", "1").new("test", 1)):
@@ -99,7 +100,21 @@ def test_the_newest_of_a_prefix_is_found_whatever_came_last(store: ListingStore,
     assert store.find(KEYS.prefix.upper()) == Found(newer)
     assert store.find(KEYS.prefix[:-3]) == Found(newer)
     assert store.find("cpr1-run8") is not None
-    assert store.find(KeyScheme("run7", job_slug("build", 2), "7", "1").prefix) is None
+    missing = KeyScheme("run7", job_slug("build", 2), "7", "1").prefix
+    assert store.find(missing) is None
+    prefixes = [KEYS.of_step("build"), KEYS.prefix.upper(), missing, "cpr1-run8", KEYS.prefix[:-3]]
+    assert store.find_each(prefixes) == [store.find(prefix) for prefix in prefixes]
+    assert store.find_each([KEYS.of_step("build"), KEYS.of_step("test")]) == [Found(older), Found(newer)]
+    assert store.find_each([missing]) == [None]
+
+
+def test_where_nothing_else_is_said_the_greater_number_is_the_newer(store: ListingStore, source: Path) -> None:
+    """It is made from the time; the runs of two systems are in no order."""
+    there = KeyScheme("content", KEYS.job, "900", "3").new("a", 1)
+    here = KeyScheme("content", KEYS.job, "local", "1").new("b", 2)
+    for key in (here, there):
+        store.save(key, source)
+    assert store.find("cpr1-content-") == Found(here)
 
 
 @pytest.mark.parametrize("size", [10_000, LARGE])

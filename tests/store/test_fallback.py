@@ -142,7 +142,7 @@ def test_what_the_first_does_not_take_goes_to_the_second_from_then_on_and_is_sai
         store.save(key, pair.source)
     assert (list(pair.second.entries), store.name) == ([NEW, NEWEST], "second")
     assert pair.first.calls == ["save"]
-    assert pair.told == [f"{error}; keeping steps in second instead"]
+    assert pair.told == [f"{error.told}; keeping steps in second instead"]
     store.fetch(Found(OLD), tmp_path / "target")  # it is read all the same
     assert (tmp_path / "target").read_bytes() == b"old"
 
@@ -184,7 +184,7 @@ def test_a_first_that_cannot_be_asked_is_left_alone_and_that_is_said_once(pair: 
     with pytest.raises(StoreMissingError):
         store.fetch(Found(NEWEST), tmp_path / "target")
     assert (pair.first.calls, list(pair.second.entries)) == (["find"], [OLD, NEW])
-    assert pair.told == [f"{DOWN}; using second alone"]
+    assert pair.told == [f"{DOWN.told}; using second alone"]
 
 
 def test_a_second_that_cannot_be_asked_does_not_hide_what_the_first_has(pair: Pair, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_second_that_cannot_be_asked_does_not_hide_what_the_first_has(pair: Pa
     assert store.find(PREFIX) == Found(OLD)
     store.save(NEW, pair.source)
     assert list(pair.first.entries) == [OLD, NEW]
-    assert pair.told == ["second: no; using first alone"]
+    assert pair.told == ["CPR501: second: no; using first alone"]
 
 
 def test_a_second_that_fails_to_be_read_still_takes_what_the_first_is_known_not_to(pair: Pair) -> None:
@@ -221,7 +221,7 @@ def test_a_failure_while_an_archive_comes_costs_that_archive_and_not_both_stores
     with pytest.raises(StoreMissingError, match="503"):
         store.fetch(Found(OLD), tmp_path / "target")
     store.fetch(Found(NEW), tmp_path / "target")
-    assert pair.told == [f"{DOWN}; using second alone"]
+    assert pair.told == [f"{DOWN.told}; using second alone"]
     pair.second.refuse["fetch"] = StoreError("second: no")
     with pytest.raises(StoreError, match="second: no") as caught:
         store.fetch(Found(NEW), tmp_path / "target")
@@ -290,7 +290,7 @@ def test_pieces_that_the_first_refuses_are_handed_over_again_to_the_second(pair:
     assert pair.second.left == [""]
     hand_over(store, NEW, pair.source)
     assert pair.first.calls.count("begin") == 1
-    assert pair.told == [f"{DENIED}; keeping steps in second instead"]
+    assert pair.told == [f"{DENIED.told}; keeping steps in second instead"]
 
 
 @pytest.mark.parametrize("when", ["begin", "put", "finish"])
@@ -331,4 +331,4 @@ def test_one_taken_key_is_told_and_a_second_in_a_row_is_a_refusal(pair: Pair, wh
         keep(NEWEST)
     keep(f"{NEWEST[:-1]}e")
     assert (list(pair.first.entries), list(pair.second.entries)) == ([NEW], [f"{NEWEST[:-1]}e"])
-    assert pair.told == ["first: taken; keeping steps in second instead"]
+    assert pair.told == ["CPR504: first: taken; keeping steps in second instead"]

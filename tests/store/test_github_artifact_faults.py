@@ -157,6 +157,7 @@ def in_pieces(store: GithubArtifactStore, source: Path, size: int) -> None:
         entry.finish([first, second])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_was_asked_for_is_done_or_refused_in_time(data: st.DataObject) -> None:

@@ -87,8 +87,11 @@ def test_of_each_job_the_newest_stay_however_old_they_are(shelf: Shelf) -> None:
 def test_newest_is_what_a_look_up_would_find(shelf: Shelf) -> None:
     again = shelf.add(20, run="7", attempt="2")
     first = shelf.add(30, run="8")
+    found = shelf.store.find("cpr1-content-build-")
     shelf.prune(7, 1)
-    assert shelf.keys() == {first} != {again}
+    assert shelf.keys() == {again} != {first}
+    assert found is not None
+    assert found.key == again
 
 
 def test_scopes_of_a_job_are_counted_together(shelf: Shelf) -> None:

@@ -298,6 +298,7 @@ FAULTS = st.tuples(st.sampled_from([*CALLS, "PutBlock", "PutBlockList", "GetBlob
 DAMAGES = st.tuples(st.sampled_from(["PutBlock", "GetBlob"]), st.just(Fault.corrupted()))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(FAULTS | DAMAGES, max_size=12))
 def test_whatever_goes_wrong_nothing_is_half_there(faults: list[tuple[str, Fault]]) -> None:

@@ -1,0 +1,117 @@
+"""What a store tells of a job, taken over, and what its finished steps left, put back without a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from checkpoint_action.errors import StoreError
+from checkpoint_action.model import Action, Status
+from checkpoint_action.runner.entries import entry_of
+from checkpoint_action.runner.outputs import locate
+from checkpoint_action.runner.plan import Planner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from checkpoint_action.model import Job, Layer, Record
+    from checkpoint_action.runner.checkpoints import Checkpoints
+    from checkpoint_action.runner.hashing import ContentDigests
+    from checkpoint_action.runner.journal import Journal
+
+__all__ = ["Pulled", "pull"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What was done.
+
+    :param learned: ids of the steps of which the store told something new.
+    :param restored: ids of the steps whose files were put back.
+    :param there: ids of the done steps whose files were there already.
+    :param left: ids of the steps that are to run, with why.
+    """
+
+    learned: tuple[str, ...]
+    restored: tuple[str, ...]
+    there: tuple[str, ...]
+    left: Mapping[str, str]
+
+
+def pull(
+    job: Job,
+    journal: Journal,
+    env: Mapping[str, str],
+    checkpoints: Checkpoints,
+    *,
+    may_overwrite: Callable[[list[str]], bool],
+    restoring: Callable[[Record], None],
+    failed: Callable[[Record], None],
+    digests: ContentDigests | None = None,
+) -> Pulled | None:
+    """Take over what the store tells, and put back what is missing.
+
+    :param journal: the job's, which is held; it is opened when something is known to change.
+    :param may_overwrite: asked about the files that have another content here than any step knows, before anything is
+        changed.
+    :param restoring: told of each step before its files are put back.
+    :param failed: told of each whose files could not be.
+    :returns: ``None`` where the files must not be written over: then nothing was changed.
+    :raises StoreError: the store fails, and it is required.
+    :raises StateWriteError: what it tells cannot be recorded.
+    """
+    taken = checkpoints.learn([step.id for step in job.steps], journal.records)
+    taken = {step.id: taken[step.id] for step in job.steps if step.id in taken}
+    planner = Planner(job, {**journal.records, **taken}, env, digests=digests)
+    found = _conflicts(job, planner, {**journal.records, **taken})
+    if found and not may_overwrite(sorted(found)):
+        return None
+    if checkpoints.in_store:
+        journal.merge(taken)
+        journal.open()
+
+    def acceptable(path: str) -> Collection[str]:
+        return {*planner.ownership.known_contents(path), *found.get(path, ())}
+
+    restored: list[str] = []
+    there: list[str] = []
+    left: dict[str, str] = {}
+    for step in job.steps:
+        decision = planner.foresee(step)
+        if decision.action is Action.RESTORE:
+            record = journal.records[step.id]
+            restoring(record)
+            try:
+                checkpoints.restore(record, acceptable)
+            except StoreError as error:
+                failed(record)
+                left[step.id] = str(error) or "it cannot be put back"
+                continue
+            planner.restored()
+            restored.append(step.id)
+        elif decision.action is Action.SKIP:
+            there.append(step.id)
+        else:
+            left[step.id] = decision.reason.value
+    return Pulled(tuple(taken), tuple(restored), tuple(there), left)
+
+
+def _conflicts(job: Job, planner: Planner, records: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
+    """The paths that hold what no step has left or found there, each with what may be written over if so wanted."""
+    layers = [record.layer for record in records.values() if record.status is Status.DONE and record.archive]
+    found: dict[str, tuple[str, ...]] = {}
+    for path in dict.fromkeys(path for layer in layers for path in _paths(layer)):
+        try:
+            entry = entry_of(locate(job.root, path), path, planner.digests)
+        except OSError:  # it is told when the step is put back
+            continue
+        if entry is None or entry.type == "dir":
+            continue
+        known = {layer.before[path] for layer in layers if path in layer.before}
+        if entry.content not in known | planner.ownership.known_contents(path):
+            found[path] = (entry.content,)
+    return found
+
+
+def _paths(layer: Layer) -> Iterable[str]:
+    return (*(entry.path for entry in layer.entries), *layer.deleted)
