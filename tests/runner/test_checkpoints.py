@@ -272,7 +272,7 @@ def test_an_archive_that_is_not_ours_or_makes_no_sense_is_a_miss_with_one_line(
     forge(store, other, {}, header)
     assert other.checkpoints.learn() == {}
     assert len(other.warnings) == 1
-    assert other.warnings[0].startswith("memory: ")
+    assert other.warnings[0].startswith("CPR505: memory: ")
     assert "\n" not in other.warnings[0]
 
 

@@ -542,7 +542,8 @@ def test_a_fresh_machine_restores_what_is_done_and_runs_the_rest(elsewhere: Else
     third = elsewhere.machine()
     assert third.run(*auto(third), real=True).restored == ("a", "b")
     assert (third.root / "f").read_text() == "a\nb\n"
-    assert third.kinds()[1:3] == ["StepRestored a restored", "StepRestored b restored"]
+    told = [kind for kind in third.kinds() if kind.startswith("StepRestored")]
+    assert told == ["StepRestored a restored", "StepRestored b restored"]
     assert elsewhere.warnings == []
 
 

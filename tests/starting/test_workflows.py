@@ -99,7 +99,12 @@ def test_what_is_no_such_workflow_is_refused(flow: str, job: str | None, said: s
         text_of(flow, job)
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    # Those of the fan-out only call others and the action: they have no command of their own.
+    [path for path in sorted((REPOSITORY / ".github/workflows").glob("*.yml")) if "run: " in path.read_text()],
+    ids=lambda path: path.name,
+)
 def test_this_repositorys_own_workflows(path: Path) -> None:
     job = load_job(text_of(path.read_text()), "x", JobDefaults("x", Path("/r"), Path("/r")))
     assert job.steps
