@@ -111,10 +111,9 @@ def outputs(run: ActRun) -> dict[str, Any]:
 
 
 def steps(found: dict[str, Any]) -> dict[str, Any]:
-    """The outputs that tell of the steps; the others hold times and places."""
-    return {
-        name: value for name, value in found.items() if name not in ("state", "artifact", "seconds-saved", "incomplete")
-    }
+    """The outputs that tell of the steps; the others hold times and places, or belong to a plan."""
+    others = ("state", "artifact", "seconds-saved", "incomplete", "matrix", "pending", "levels")
+    return {name: value for name, value in found.items() if name not in others}
 
 
 @pytest.mark.parametrize("hide_runtime", [False, True], ids=["as-act-does", "as-github-does"])
