@@ -9,15 +9,15 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.action_end import Closing, unless_stopped
-from checkpoint_action.action_fanout import FanOut, Level, only_part, set_level
+from checkpoint_action.action_fanout import FanOut, only_part, set_level
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
+from checkpoint_action.action_job import job_of_inputs, with_tracked_inputs
+from checkpoint_action.action_outputs import hand_on, set_outputs
 from checkpoint_action.errors import CheckpointError, Kind, UsageError
-from checkpoint_action.jobfile.resolve import load_job, load_steps, read_job_file
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.report.action_reports import ActionReports
@@ -29,7 +29,7 @@ from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.digest_index import kept_digests
 from checkpoint_action.runner.engine import Engine, RunOptions
-from checkpoint_action.runner.events import RunEnded, StepsKept, Warned
+from checkpoint_action.runner.events import StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.guardian import Guardian
 from checkpoint_action.runner.journal import Journal, StatePaths, load
@@ -41,8 +41,8 @@ from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
-from checkpoint_action.runner.tracked import tracked_files
 from checkpoint_action.store.no_store import NoStore
+from checkpoint_action.store.urls import patterns_of
 from checkpoint_action.store_choice import choose_store, takes_only
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -51,14 +51,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from checkpoint_action.model import Job, Record, Values
+    from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.store.base import Store
 
 __all__ = ["main"]
 
-_FILES = ("checkpoint.yml", "checkpoint.yaml")
 _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
 _RESTORE_SECONDS = 900.0
@@ -66,7 +65,6 @@ _LEAST_BUDGET = 1.0  # seconds; what is used up before the steps begin still end
 _STOPPED = 128
 _BUG = 70
 _NAMED = 20  # steps in a sentence
-_BLOCKED = "NODE_OPTIONS"  # the one variable that the runner refuses to take from a step
 # What only we may have: the service variables that act and Gitea give to every step, and our own inputs.
 _PRIVATE = ("ACTIONS_RUNTIME_", "ACTIONS_RESULTS_URL", "ACTIONS_CACHE_", "CPR_")
 
@@ -82,7 +80,7 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
         return _run(env, runtime)
     except CheckpointError as error:
         core.error(str(error), title=f"checkpoint-run {error.code}")
-        _set_outputs(env, None)
+        set_outputs(env, None)
         return error.exit_code
     except Exception:  # the third ending: a fault of ours, with all that is needed to report it
         with suppress(OSError):  # nobody reads the log any more
@@ -91,19 +89,19 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
                 "this is a bug in checkpoint-run; please report it with the lines above",
                 title=f"checkpoint-run {Kind.BUG.value}",
             )
-        _set_outputs(env, None)
+        set_outputs(env, None)
         return _BUG
 
 
 def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     inputs = read_inputs(env)
-    job = only_part(_job(inputs), inputs.only)
+    job = only_part(job_of_inputs(inputs), inputs.only)
     secrets = [*secret_texts(job.secrets, env), inputs.token, (inputs.signing_key or b"").decode()]
     secrets = [secret for secret in secrets if secret]
     for secret in secrets:
         core.set_secret(secret)
     if inputs.scope == "content":
-        job = _with_tracked_inputs(job, env)
+        job = with_tracked_inputs(job, env)
     steps_env = {name: value for name, value in env.items() if not name.startswith(_PRIVATE)}
     check_shells(job.steps, steps_env)
     slug = job_slug(job.name, inputs.identity)
@@ -210,9 +208,9 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
                 kept=store is not None,
                 look=not hurried,
             )
-            _hand_on(use.env, handed, listen)
+            hand_on(use.env, handed, listen)
             values = {step: journal.records[step].values for step in handed}
-            _set_outputs(use.env, ended, values, state=str(paths.snapshot))
+            set_outputs(use.env, ended, values, state=str(paths.snapshot))
             if not hurried:
                 name = f"checkpoint-run-logs-{use.slug}-{inputs.attempt}"
                 logs = partial(closing.upload_logs, journal.records, ended.ran, reports.tail.masked, name)
@@ -242,42 +240,6 @@ def _tell_of_done(job: Job, records: Mapping[str, Record]) -> None:
         more = f" and {len(done) - _NAMED} more" if len(done) > _NAMED else ""
         names = ", ".join(done[:_NAMED]) + more
         core.info(f"{len(done)} of {len(job.steps)} steps were done before{took}: {names}")
-
-
-def _job(inputs: ActionInputs) -> Job:
-    if inputs.steps and inputs.file:
-        raise UsageError("inputs steps and file exclude each other; put the steps into the file", Kind.INPUT_STEPS)
-    if inputs.steps:
-        return _within_budget(load_steps(inputs.steps, "steps", inputs.defaults), inputs)
-    name = inputs.file or next((name for name in _FILES if (inputs.base / name).is_file()), "")
-    if not name:
-        raise UsageError(
-            f"no steps; give the input steps, or file, or a {' or '.join(_FILES)} in the working directory",
-            Kind.INPUT_STEPS,
-        )
-    path = inputs.base / name
-    text = read_job_file(path, name)
-    if "${{" in text:  # to bash it is a bad substitution, which says nothing to anybody
-        core.warning(
-            f"{name}: GitHub fills ${{{{ … }}}} in in workflows alone, not in a file: "
-            "set a variable by 'env:' in the workflow, list it in 'pass-env', and use it in the step ($NAME)"
-        )
-    return _within_budget(load_job(text, name, inputs.defaults), inputs)
-
-
-def _within_budget(job: Job, inputs: ActionInputs) -> Job:
-    return job if inputs.budget is None else replace(job, budget=inputs.budget)
-
-
-def _with_tracked_inputs(job: Job, env: Mapping[str, str]) -> Job:
-    """Where a checkpoint may serve another commit, all tracked files count for a step that does not say what it reads.
-
-    :raises UsageError: git cannot tell them.
-    """
-    steps = tuple(replace(step, tracked_inputs=True) if step.inputs is None else step for step in job.steps)
-    if any(step.tracked_inputs for step in steps):
-        tracked_files(job.root, env)
-    return replace(job, steps=steps)
 
 
 def _state_folder(inputs: ActionInputs, slug: str) -> Path:
@@ -352,7 +314,7 @@ def _checkpoints(
         kept_in,
         keys,
         folder,
-        Workspace.at(inputs.workspace, Excludes(inputs.exclude)),
+        Workspace.at(inputs.workspace, Excludes((*inputs.exclude, *patterns_of(kept_in, inputs.workspace)))),
         warn=lambda text: listen(Warned(text)),
         kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
         required=inputs.fail_on_store_error and store is not None,
@@ -370,43 +332,3 @@ def _tell_of_miss(inputs: ActionInputs, reach: str) -> None:
     """Say that there is no checkpoint, and where was looked, unless there cannot be one."""
     if (inputs.scope, inputs.attempt) != ("run", "1"):
         core.info(f"no checkpoint of this job was found{f' ({reach})' if reach else ''}")
-
-
-def _hand_on(env: Mapping[str, str], handed: Mapping[str, Values], listen: Listener) -> None:
-    """Have the rest of the workflow job see what the steps handed on, as if they had been steps of it."""
-    ours = dict(env)
-    try:
-        for step, values in handed.items():
-            for name, value in values.env.items():
-                if name == _BLOCKED:
-                    listen(Warned(f"step '{step}' sets {name}, which the runner lets no step do"))
-                    continue
-                core.export_variable(name, value, env=ours)
-            for folder in values.path:
-                core.add_path(folder, env=ours)
-            if values.summary:
-                core.append_summary(values.summary if values.summary.endswith("\n") else f"{values.summary}\n", env=env)
-    except ToolkitError as error:
-        listen(Warned(f"not all that the steps hand on reaches the steps after this one: {error}"))
-
-
-def _set_outputs(
-    env: Mapping[str, str],
-    ended: RunEnded | None,
-    kept: Mapping[str, Values] = MappingProxyType({}),
-    *,
-    state: str = "",
-) -> None:
-    incomplete = ended is not None and ended.incomplete
-    complete = ended is not None and ended.exit_code == 0
-    with suppress(ToolkitError):  # the runner's file is gone: nobody can read outputs then
-        core.set_output("result", "incomplete" if incomplete else "success" if complete else "failure", env=env)
-        core.set_output("incomplete", incomplete, env=env)
-        for name in ("ran", "skipped", "restored", "failed"):
-            core.set_output(name, list(getattr(ended, name)) if ended else [], env=env)
-        core.set_output("seconds-saved", round(ended.saved) if ended else 0, env=env)
-        outputs = {step: dict(values.outputs) for step, values in kept.items() if values.outputs}
-        core.set_output("outputs", outputs, env=env)
-        core.set_output("state", state, env=env)
-        core.set_output("artifact", "", env=env)
-    set_level(env, Level())
