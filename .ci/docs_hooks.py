@@ -1,7 +1,8 @@
-"""Links of the documentation that lead out of it: to files of the repository, which the site does not have.
+"""What the pages say in the repository's way and the site has to be told in its own.
 
-In the repository they work as they are written. On the site they lead to the repository; one to a file that is not
-there is a warning, which ends a strict build.
+Links that lead out of the documentation: to files of the repository, which the site does not have. On the site they
+lead to the repository; one to a file that is not there is a warning, which ends a strict build. And a ``|`` of code in
+a table: the repository wants a backslash before it, which the site would show.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["on_page_markdown", "rewritten"]
+__all__ = ["on_page_markdown", "rewritten", "with_plain_pipes"]
 
 ROOT = Path(__file__).resolve().parent.parent
 BRANCH = "main"
 LINK = re.compile(r"(?<=\]\()(?P<path>\.\./[^)#\s]*)(?P<anchor>#[^)\s]*)?(?=\))")
+CODE = re.compile(r"`[^`\n]+`")
 log = logging.getLogger("mkdocs.hooks.links")
 
 
@@ -40,9 +42,17 @@ def rewritten(markdown: str, page: Path, repository: str) -> tuple[str, list[str
     return LINK.sub(target, markdown), lost
 
 
+def with_plain_pipes(markdown: str) -> str:
+    """A page's text without the backslashes before a ``|`` in a table's code."""
+    lines = markdown.split("\n")
+    return "\n".join(
+        CODE.sub(lambda code: code[0].replace("\\|", "|"), line) if line.startswith("|") else line for line in lines
+    )
+
+
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_more: Any) -> str:
     """Called by mkdocs for each page."""
     text, lost = rewritten(markdown, Path(page.file.src_uri), config["repo_url"])
     for link in lost:
         log.warning("%s: the link %s leads to no file of the repository", page.file.src_uri, link)
-    return text
+    return with_plain_pipes(text)

@@ -19,7 +19,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "errors.md"
 HEAD = """\
 # Errors
 
-<!-- Made by .ci/error_docs.py from checkpoint_action/error_texts.py; do not edit. -->
+<!-- Made by .ci/error_docs.py from checkpoint_action/error_texts/; do not edit. -->
 
 Every error, and each warning that comes from one, has a code: `checkpoint-run: error CPR203: …`. In the action it is in
 the annotation's title, with `--json` in the field `code`, in Python in the attribute `code` of the exception. A code

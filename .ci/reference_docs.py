@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from checkpoint_action.grammar import VERBS, belongs, parser_of
+from checkpoint_action.grammar import CHANGES_NO_PLAN, VERBS, belongs, parser_of
 from checkpoint_action.jobfile.schema import job_schema
 
 __all__ = ["command_line", "job_file", "main"]
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+EXAMPLE = re.compile(r"^## A job file\n.*?^(```yaml\n.*?^```)$", re.MULTILINE | re.DOTALL)
 MADE = "<!-- Made by .ci/reference_docs.py from {}; do not edit. -->"
 
 
@@ -36,6 +39,8 @@ def command_line() -> str:
             rows = [_row(action) for action in group._group_actions if _shown(action, verb)]  # noqa: SLF001
             if rows:
                 lines += ["", f"| {_group(group.title)} | |", "|---|---|", *rows]
+        if idle := [f"`{one.option_strings[-1]}`" for one in parser._actions if _idle(one, verb)]:  # noqa: SLF001
+            lines += ["", f"A run's other options may stand here too; they change nothing: {', '.join(idle)}."]
     lines += ["", "## Exit codes", "", "| code | |", "|---|---|"]
     lines += [f"| {code} | {told} |" for code, told in EXIT_CODES.items()]
     return "\n".join(lines) + "\n"
@@ -58,14 +63,19 @@ def _group(title: str | None) -> str:
 
 
 def _shown(action: argparse.Action, verb: str) -> bool:
-    return action.help != argparse.SUPPRESS and (not action.option_strings or belongs(action.dest, verb))
+    mine = not action.option_strings or belongs(action.dest, verb)
+    return action.help != argparse.SUPPRESS and mine and not _idle(action, verb)
+
+
+def _idle(action: argparse.Action, verb: str) -> bool:
+    return verb in ("plan", "graph") and action.dest in CHANGES_NO_PLAN
 
 
 def _row(action: argparse.Action) -> str:
     words = ", ".join(f"`{word}`" for word in action.option_strings) or f"`{action.metavar or action.dest}`"
     takes = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ())) or "VALUE"
     if action.option_strings and action.nargs != 0:
-        word = f"[{takes}]" if action.nargs in ("?", "*") else f"{takes} …" if action.nargs == "+" else takes
+        word = {"?": f"[{takes}]", "*": f"[{takes} …]", "+": f"{takes} …"}.get(str(action.nargs), takes)
         words += f" `{word}`"
     return f"| {_cell(words)} | {_cell((action.help or '').replace('%%', '%'))} |"
 
@@ -76,9 +86,13 @@ def job_file() -> str:
     lines = ["# The job file", "", MADE.format("checkpoint_action/jobfile/schema.py"), ""]
     lines += ["`checkpoint.yml` or `checkpoint.yaml` here, or `-f FILE`. Paths start from the current folder."]
     lines += ["An unknown key, one that is there twice or a wrong value is an error with its place, and nothing runs."]
-    lines += [
-        "The README has [an example](../README.md#a-job-file); editors take [the schema](checkpoint.schema.json)."
-    ]
+    lines += ["Only `steps` is needed, and of each step `id` and `run`. Editors explain the keys as you type, with"]
+    lines += ["[the schema](cli.md#schema-the-job-file-in-an-editor). What makes a step run again: [done](done.md)."]
+    example = EXAMPLE.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    if example is None:
+        raise SystemExit("the README has no example below '## A job file'")
+    lines += ["", example[1], ""]
+    lines += ["A duration is `90`, `90s`, `10m` or `1h30m`. A list may be a single text: `outputs: dist/`."]
     definitions = schema["definitions"]
     for title, keys in (
         ("The job", schema["properties"]),

@@ -10,7 +10,7 @@ __all__ = ["entry"]
 def entry() -> None:
     """Run the command line. From here on Ctrl-C never ends in a traceback."""
     try:
-        if sys.argv[1:2] == ["plan"] and _recalled():
+        if sys.argv[1:2] in (["plan"], ["status"]) and _known():
             sys.exit(0)
         import signal  # noqa: PLC0415  # a Ctrl-C may come while these are read
 
@@ -24,13 +24,18 @@ def entry() -> None:
     sys.exit(code)
 
 
-def _recalled() -> bool:
-    """Answer a plan that is known already: long before all that deciding needs is loaded."""
+def _known() -> bool:
+    """Answer what needs no thinking: long before all that thinking needs is loaded."""
     import os  # noqa: PLC0415  # next to the only ones that this needs
 
     from checkpoint_action.runner.recall import recalled, write_answer  # noqa: PLC0415
 
-    answer = recalled(sys.argv[1:], os.environ)
+    if sys.argv[1] == "plan":
+        answer = recalled(sys.argv[1:], os.environ)
+    else:
+        from checkpoint_action.report.glance import glanced  # noqa: PLC0415  # only what the verb needs
+
+        answer = glanced(sys.argv[1:])
     return answer is not None and write_answer(answer)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import Kind, UsageError
-from checkpoint_action.grammar import ABOUT_STEPS, ABOUT_STORES, VERBS, belongs, parser_of
+from checkpoint_action.grammar import ABOUT_STEPS, ABOUT_STORES, TOP, VERBS, belongs, parser_of
 from checkpoint_action.jobfile.values import nearest
+from checkpoint_action.report.lines import answer
 
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,8 +30,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The words of a command line as a namespace whose ``verb`` is one of :data:`VERBS`.
 
     :raises UsageError: a word is unknown, or its value not usable.
+    :raises OutputError: help was asked for, and it cannot be written.
     """
     words = _asked_for_help(list(argv))
+    _help_at_once(words)
     verb = None
     if words[:1] == [STEPS_OF_WORDS]:
         return argparse.Namespace(verb=STEPS_OF_WORDS, words=words[1:], directory=None)
@@ -73,6 +76,14 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     _check_selection(options)
     _check_apart(options, parser)
     return options
+
+
+def _help_at_once(words: Sequence[str]) -> None:
+    """Give the short help without a parser, which takes longer to make than all the rest."""
+    if words in (["-h"], ["--help"]):
+        for line in TOP.splitlines():
+            answer(sys.stdout, line)
+        sys.exit(0)
 
 
 def _verb(word: str, rest: Sequence[str]) -> str:

@@ -5,28 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
 from checkpoint_action.errors import CheckpointError, Kind, UsageError
-from checkpoint_action.intent import (
-    SIGNING_KEY,
-    Surroundings,
-    asks_for_store,
-    job_of,
-    lock_wait,
-    selection_of,
-    state_paths,
-)
 from checkpoint_action.report.lines import say
 
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from checkpoint_action.intent import Surroundings
     from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.checkpoints import Checkpoints
     from checkpoint_action.runner.events import Listener, RunEnded
@@ -114,9 +105,10 @@ def _save(_options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from checkpoint_action.runner.opening import opened  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.intent import lock_wait, marked_job_of, selection_of, state_paths  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.opening import opened  # noqa: PLC0415
 
-    job = job_of(options)
+    job, mark = marked_job_of(options)
     use = _store_use(options, job)
     if use is not None:
         job = use.prepared(job, os.environ)
@@ -139,6 +131,7 @@ def _run(options: argparse.Namespace) -> int:
             warn=_around().warn,
         ) as (ready, journal):
             ending.began = True
+            journal.order = (mark, [step.id for step in job.steps]) if mark else None
             ending.code = _run_locked(
                 options, ready, selection, journal, use, before=before or journal.records, ending=ending
             )
@@ -155,7 +148,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _remember(options: argparse.Namespace, paths: StatePaths) -> None:
     """Keep what ``plan --verify stat`` has to say from now on, as long as nothing changes."""
-    from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.intent import job_of  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415
     from checkpoint_action.runner.recall import Question  # noqa: PLC0415
     from checkpoint_action.runner.remembering import remember  # noqa: PLC0415
 
@@ -170,13 +164,13 @@ def _remember(options: argparse.Namespace, paths: StatePaths) -> None:
         )
 
 
-@dataclass
 class _Ending:
     """How a run ends."""
 
-    began: bool = False
-    code: int = _BUG
-    told: RunEnded | None = None
+    def __init__(self) -> None:
+        self.began = False
+        self.code = _BUG
+        self.told: RunEnded | None = None
 
 
 def _run_locked(
@@ -189,7 +183,8 @@ def _run_locked(
     before: Mapping[str, Record],
     ending: _Ending,
 ) -> int:
-    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.intent import SIGNING_KEY, state_paths  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
     from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
@@ -245,6 +240,8 @@ def _run_locked(
 
 def _store_use(options: argparse.Namespace, job: Job) -> StoreUse | None:
     """What is asked of a store, where anything is."""
+    from checkpoint_action.intent import asks_for_store  # noqa: PLC0415  # only what the verb needs
+
     if not asks_for_store(options, os.environ):
         return None
     from checkpoint_action.store_use import store_use_of  # noqa: PLC0415  # only where it is asked for
@@ -264,25 +261,31 @@ def _checkpoints(
 ) -> AbstractContextManager[Checkpoints | None]:
     if use is None:
         return nullcontext()
-    from checkpoint_action.store_use import kept  # noqa: PLC0415  # only where it is asked for
+    from checkpoint_action.intent import state_paths  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.store_use import kept  # noqa: PLC0415
 
-    return kept(use, job, state_paths(options, job.name), journal, listen=listen, stop=stop, fresh=selection.everything)
+    paths = state_paths(options, job.name)
+    return kept(use, job, paths, journal, os.environ, listen=listen, stop=stop, fresh=selection.everything)
 
 
 def _finish(options: argparse.Namespace, job: Job, paths: StatePaths, ending: _Ending) -> None:
     """Run the command that was given for the end; the run's own result stays, whatever comes of it."""
-    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415  # only where it is asked for
+    from checkpoint_action.intent import SIGNING_KEY  # noqa: PLC0415  # only where it is asked for
+    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415
     from checkpoint_action.runner.on_finish import result_variables, run_on_finish  # noqa: PLC0415
+    from checkpoint_action.runner.redact import secret_values  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
     from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
 
-    env = {**os.environ, **result_variables(job.name, ending.code, ending.told, paths.folder)}
+    env = {name: value for name, value in os.environ.items() if name != SIGNING_KEY}
+    env |= result_variables(job.name, ending.code, ending.told, paths.folder)
     if options.rate is not None and ending.told is not None:
         env["CHECKPOINT_MONEY_SAVED"] = options.rate.cost(ending.told.saved)
     stop = StopRequest()
     output = StepOutput(2, shared=True, stop=stop)
     with stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"):
-        fault = run_on_finish(options.on_finish, env, output.write, stop)
+        secrets = () if os.isatty(2) else secret_values(job.secrets, os.environ)
+        fault = run_on_finish(options.on_finish, env, output.write, stop, secrets=secrets)
     if fault:
         say(sys.stderr, f"checkpoint-run: warning: {fault}", output.break_line())
 
@@ -335,6 +338,8 @@ def _ask(question: str) -> bool:
 
 
 def _around() -> Surroundings:
+    from checkpoint_action.intent import Surroundings  # noqa: PLC0415  # only what the verb needs
+
     return Surroundings(os.environ, sys.stdout, sys.stderr)
 
 

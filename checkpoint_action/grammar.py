@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any, NoReturn
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import UsageError
-from checkpoint_action.jobfile.values import parse_duration, parse_endpoint, parse_limit, parse_size
+from checkpoint_action.options import (
+    add_job_options,
+    add_limit_options,
+    add_state_options,
+    add_store_options,
+    age,
+    count,
+)
 
-__all__ = ["ABOUT_STEPS", "ABOUT_STORES", "SHELLS", "VERBS", "belongs", "parser_of"]
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = ["ABOUT_STEPS", "ABOUT_STORES", "CHANGES_NO_PLAN", "SHELLS", "TOP", "VERBS", "belongs", "parser_of"]
 
 VERBS = {
     "run": "run what is left of a job (no verb means this)",
@@ -70,7 +80,7 @@ _VERBS_OF = {
     "dry_run": ("run", "store"),
 }
 _OTHERWISE = ("run", "plan", "graph")  # what a run is told, its plan may be told too
-_CHANGES_NO_PLAN = frozenset(
+CHANGES_NO_PLAN = frozenset(
     {
         "step_log",
         "logs_dir",
@@ -92,7 +102,7 @@ _CHANGES_NO_PLAN = frozenset(
 )
 """What says how steps run, not which: a plan takes them, so that the words of a run will do, and is the same."""
 
-_TOP = """\
+TOP = """\
 usage: checkpoint-run [VERB] [options]
 
 Runs the named steps of a job and keeps what is done: the next run does only
@@ -129,12 +139,12 @@ class _Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         if self.verb is None:
-            return _TOP
+            return TOP
         idle = []
         for action in self._actions:
             if not belongs(action.dest, self.verb):
                 action.help = argparse.SUPPRESS
-            elif self.verb in ("plan", "graph") and action.dest in _CHANGES_NO_PLAN:
+            elif self.verb in ("plan", "graph") and action.dest in CHANGES_NO_PLAN:
                 idle.append(action.option_strings[-1])
                 action.help = argparse.SUPPRESS
         if idle:
@@ -168,69 +178,6 @@ _MISSING = {
 }
 
 
-class _Once(argparse.Action):
-    """An option whose second value would say something else than its first."""
-
-    def __call__(
-        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
-    ) -> None:
-        if getattr(namespace, self.dest) is not None:
-            raise argparse.ArgumentError(self, "it is there twice; give the first of the steps, all after it run too")
-        setattr(namespace, self.dest, values)
-
-
-def _duration(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _limit(text: str) -> float:
-    try:
-        return parse_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _age(text: str) -> float:
-    days = re.fullmatch(r"([0-9]{1,6})d", text)
-    return int(days[1]) * 86400.0 if days else _duration(text)
-
-
-def _endpoint(text: str) -> str:
-    try:
-        parse_endpoint(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def _rate(text: str) -> Any:  # a Rate, whose module is not read before it is needed
-    from checkpoint_action.report.money import parse_rate  # noqa: PLC0415  # only where it is asked for
-
-    try:
-        return parse_rate(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _count(least: int) -> type:
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least}")
-        return int(text)
-
-    return parse  # type: ignore[return-value]  # argparse takes any callable
-
-
 def belongs(dest: str, verb: str) -> bool:
     """Whether an option or word, by where argparse puts its value, is for a verb."""
     return verb in _VERBS_OF.get(dest, _OTHERWISE) or dest in _OWN.get(verb, ())
@@ -246,6 +193,22 @@ _OWN = {
     "store": ("older_than", "keep"),
     "completion": ("shell_name",),
 }
+_MEANS = {
+    ("store", "dry_run"): "prune: say what would be deleted, and delete nothing",
+    ("store", "json"): "for programs: what there is, or what was deleted",
+    ("doctor", "json"): "for programs: all that was looked at",
+    ("reset", "json"): "for programs: what was forgotten",
+    ("accept", "json"): "for programs: what was accepted",
+    ("pull", "json"): "for programs: what was taken over",
+    ("push", "json"): "for programs: what was put there",
+    ("plan", "json"): "for programs: the plan as one document",
+    ("status", "json"): "for programs: the records as one document",
+    ("run", "json"): "for programs: one event a line",
+    ("init", "job"): "of a workflow: which of its jobs (default: the first that has run: steps)",
+    ("init", "file"): "the job file to write (default: checkpoint.yml)",
+}
+"""What an option is for with one verb, where that is not what it is for with others."""
+
 _WORDS = {
     "logs": "ID",
     "report": "[FILE.html]",
@@ -267,10 +230,10 @@ def parser_of(verb: str | None) -> _Parser:
         allow_abbrev=False,
     )
     parser.verb = verb
-    _add_job_options(parser)
-    _add_limit_options(parser)
-    _add_state_options(parser)
-    _add_store_options(parser)
+    add_job_options(parser)
+    add_limit_options(parser)
+    add_state_options(parser)
+    add_store_options(parser)
     parser.add_argument("--version", action="version", version=f"checkpoint-run {__version__}")
     own = parser.add_argument_group(f"{verb} alone")
     if verb == "logs":
@@ -301,143 +264,17 @@ def parser_of(verb: str | None) -> _Parser:
     elif verb == "pull":
         own.add_argument("--github", metavar="OWNER/REPO", help="from a run of GitHub Actions, with GITHUB_TOKEN")
         own.add_argument("--run", metavar="ID", help="the run: the number in its address")
-        own.add_argument("--attempt", metavar="N", type=_count(1), help="as it was after this attempt (default: all)")
+        own.add_argument("--attempt", metavar="N", type=count(1), help="as it was after this attempt (default: all)")
         own.add_argument("--overwrite", action="store_true", help="write over files that no step has left like that")
     elif verb == "store":
-        own.add_argument("--older-than", metavar="DURATION", type=_age, help="prune: delete what is older (7d)")
-        own.add_argument("--keep", metavar="N", type=_count(0), default=1, help="prune: but no job's N newest (1)")
+        own.add_argument(
+            "--older-than", metavar="DURATION", type=age, help="prune: delete what is older than this, such as 7d"
+        )
+        own.add_argument(
+            "--keep", metavar="N", type=count(0), default=1, help="prune: but keep each job's N newest (1)"
+        )
     elif verb == "completion":
         own.add_argument("shell_name", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}")
+    for action in parser._actions:  # noqa: SLF001  # the list of options
+        action.help = _MEANS.get((verb or "run", action.dest), action.help)
     return parser
-
-
-def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    job = parser.add_argument_group("the job")
-    job.add_argument("--job", metavar="NAME", help="name of the job and of its state file")
-    job.add_argument(
-        "--step", metavar="ID:COMMAND", action="append", default=[], help="a step; give it as often as needed"
-    )
-    job.add_argument("-f", "--file", metavar="FILE", help="job file (default: checkpoint.yml or checkpoint.yaml here)")
-    job.add_argument("-C", "--directory", metavar="DIR", help="go to this folder first")
-    job.add_argument("--chain", action="store_true", help="each --step needs the one before, as in a job file")
-    job.add_argument("--shell", help="shell for --step commands: system (default), sh, bash, pwsh, python or 'cmd {0}'")
-    job.add_argument(
-        "--step-artifact", metavar="ID:PATH", action="append", default=[], help="a file the step must leave"
-    )
-    job.add_argument("--step-log", metavar="ID:PATH", action="append", default=[], help="file for the step's output")
-    job.add_argument("--logs-dir", metavar="DIR", help="folder for a log of each step (default: beside the state)")
-    job.add_argument("--no-logs", action="store_true", help="keep no logs but those that are asked for")
-    job.add_argument(
-        "-j", "--jobs", metavar="N", type=_count(1), default=1, help="run up to N independent steps at once"
-    )
-
-
-def _add_limit_options(parser: argparse.ArgumentParser) -> None:
-    limits = parser.add_argument_group("limits and failures")
-    limits.add_argument("--timeout", metavar="DURATION", type=_limit, help="time each try of a step may take")
-    limits.add_argument(
-        "--step-timeout", metavar="ID:SECONDS", action="append", default=[], help="the same for one step"
-    )
-    limits.add_argument("--retry", metavar="N", type=_count(0), help="extra tries of a step that fails or times out")
-    limits.add_argument(
-        "--backoff", metavar="DURATION", type=_duration, help="wait before the first extra try (1), doubled for each"
-    )
-    limits.add_argument("--backoff-max", metavar="DURATION", type=_duration, help="longest such wait (1h)")
-    limits.add_argument("--jitter", action="store_true", help="draw each wait between nothing and its full length")
-    limits.add_argument(
-        "--retry-on", metavar="LIST", help="what is tried again: error, timeout, exit codes (error,timeout)"
-    )
-    limits.add_argument(
-        "--wait-online", metavar="HOST:PORT", type=_endpoint, help="before another try, wait until this answers"
-    )
-    limits.add_argument("--idle-timeout", metavar="DURATION", type=_limit, help="time a step may go without output")
-    limits.add_argument(
-        "--budget", metavar="DURATION", type=_limit, help="stop before this much time has passed; exit code 75"
-    )
-    limits.add_argument(
-        "--on-hangup",
-        choices=("stop", "continue"),
-        default="stop",
-        help="when the terminal goes away (a dropped SSH session): stop and save, or go on",
-    )
-    limits.add_argument("--continue-on-error", action="store_true", help="go on after a step has failed")
-    limits.add_argument(
-        "--max-failures", metavar="N", type=_count(1), help="with --continue-on-error: stop after N failures"
-    )
-
-
-def _add_store_options(parser: argparse.ArgumentParser) -> None:
-    stores = parser.add_argument_group("stores: steps kept for other machines")
-    stores.add_argument(
-        "--store",
-        metavar="URL",
-        help="file:///folder, s3://, gs:// or az://bucket/prefix (default: CHECKPOINT_STORE; none: no store)",
-    )
-    stores.add_argument(
-        "--scope",
-        choices=("run", "commit", "content"),
-        help="whom a checkpoint serves: tries of one run (in CI), of one commit, or whoever has the same inputs",
-    )
-    stores.add_argument("--run-id", metavar="NAME", help="what ties the tries together where no CI system does")
-    stores.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="what is never kept")
-    stores.add_argument("--max-size", metavar="SIZE", type=_size, help="leave steps out that leave more, such as 2GiB")
-    stores.add_argument("--read-only", action="store_true", help="take from the store, put nothing into it")
-    stores.add_argument("--fail-on-store-error", action="store_true", help="a store that fails is an error")
-
-
-def _add_state_options(parser: argparse.ArgumentParser) -> None:
-    state = parser.add_argument_group("state and views")
-    state.add_argument("--state-dir", metavar="DIR", default=".", help="folder of the state files (default: .)")
-    state.add_argument(
-        "--verify",
-        choices=("full", "stat"),
-        default="full",
-        help="read all files to see what changed (full), or trust size, times and inode as git does (stat)",
-    )
-    state.add_argument(
-        "--only",
-        metavar="ID",
-        action="extend",
-        nargs="+",
-        help="run these steps, done or not, and no other; what they need must be done",
-    )
-    state.add_argument(
-        "--from", metavar="ID", dest="first", action=_Once, help="run this step and all after it, done or not"
-    )
-    state.add_argument(
-        "--force",
-        metavar="ID",
-        action="append",
-        nargs="*",
-        help="run these steps though they are done; without an id: start from fresh state and run every step",
-    )
-    state.add_argument(
-        "--wait-lock",
-        metavar="SECONDS",
-        nargs="?",
-        type=_duration,
-        const=-1.0,
-        default=0.0,
-        help="wait for another run of this job to end",
-    )
-    state.add_argument("--status", action="store_true", help="the verb status")
-    state.add_argument("--reset", action="store_true", help="the verb reset")
-    state.add_argument("--dry-run", action="store_true", help="the verb plan: executes and writes nothing")
-    state.add_argument("--json", action="store_true", help="for programs: plan, records or one event a line")
-    loud = state.add_mutually_exclusive_group()
-    loud.add_argument(
-        "-q", "--quiet", action="store_true", help="only say what went wrong; output of steps only to their logs"
-    )
-    loud.add_argument("-v", "--verbose", action="store_true", help="say more: commands, what was verified, transfers")
-    state.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto; heeds NO_COLOR)"
-    )
-    state.add_argument("--report", metavar="FILE.html", help="write the run as one HTML page at its end")
-    state.add_argument("--no-pty", action="store_true", help="steps see a pipe instead of a terminal")
-    state.add_argument("--no-live", action="store_true", help="draw nothing at the bottom of the terminal")
-    state.add_argument(
-        "--on-finish", metavar="COMMAND", help="run this at the end; it finds the result in CHECKPOINT_RESULT"
-    )
-    state.add_argument(
-        "--rate", metavar="MONEY", type=_rate, help="price of machine time (0.48/h, $0.008/min), to say what is saved"
-    )

@@ -13,6 +13,7 @@ from checkpoint_action.jobfile.values import NAME_RULE, is_name, name_from, unkn
 from checkpoint_action.model import SYSTEM_SHELL, Job
 from checkpoint_action.report.lines import answer, say
 from checkpoint_action.runner.journal import StatePaths
+from checkpoint_action.runner.recall import JOB_FILES, mark_of
 from checkpoint_action.runner.selection import Selection
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "check_ids",
     "job_of",
     "lock_wait",
+    "marked_job_of",
     "named_job",
     "selection_of",
     "state_paths",
@@ -37,8 +39,6 @@ STORE = "CHECKPOINT_STORE"
 
 SIGNING_KEY = "CHECKPOINT_SIGNING_KEY"
 """The variable that has the key that archives are signed with. No step sees it."""
-
-_FILES = ("checkpoint.yml", "checkpoint.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,9 @@ def job_of(options: argparse.Namespace) -> Job:
         job = Job(name=options.job, root=cwd, steps=tuple(steps), in_order=options.jobs == 1)
     else:
         raise UsageError(
-            f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(_FILES)} here)", Kind.NO_STEPS
+            f"no steps; give --step ID:COMMAND or a job file (-f FILE, or {' or '.join(JOB_FILES)} here); "
+            "'checkpoint-run init' writes a first one",
+            Kind.NO_STEPS,
         )
     # State that lies elsewhere does not move with the folder, and may serve several.
     movable = Path(options.state_dir).resolve().is_relative_to(cwd.resolve())
@@ -119,12 +121,30 @@ def _words(options: argparse.Namespace) -> str:
     return " " + shlex.join(named)
 
 
+def marked_job_of(options: argparse.Namespace) -> tuple[Job, str]:
+    """The job that a command line means, and the mark of its job file; empty where there is none, or it changes now.
+
+    :raises UsageError: as for :func:`job_of`.
+    """
+    before = _mark(options)
+    job = job_of(options)
+    return job, before if options.job is None and before == _mark(options) else ""
+
+
+def _mark(options: argparse.Namespace) -> str:
+    try:
+        path = _job_file(options)
+        return mark_of(str(path)) if path is not None else ""
+    except (OSError, ValueError):
+        return ""  # whoever reads it says why
+
+
 def _job_file(options: argparse.Namespace) -> Path | None:
     if options.file is not None:
         return Path(options.file)
     if options.step:
         return None
-    return next((path for name in _FILES if (path := Path(name)).is_file()), None)
+    return next((path for name in JOB_FILES if (path := Path(name)).is_file()), None)
 
 
 def _overrides(options: argparse.Namespace, cwd: Path) -> Overrides:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import Kind, StateWriteError, UsageError, kind_of_write
@@ -58,6 +59,7 @@ def pull(options: argparse.Namespace, around: Surroundings, ask: Callable[[str],
             journal,
             around.env,
             checkpoints,
+            ProgressFolders(paths.progress, [step.id for step in job.steps]),
             may_overwrite=lambda names: _may_overwrite(names, options, ask),
             restoring=seen.restoring,
             failed=lost.append,
@@ -76,7 +78,8 @@ def pull(options: argparse.Namespace, around: Surroundings, ask: Callable[[str],
                 f"{use.store.name}: there is no checkpoint of job {job.name} ({use.store.reach})", Kind.NO_CHECKPOINT
             )
         for record in lost:  # what has come is perhaps damaged: it is fetched anew
-            kept.drop(record.archive.key if record.archive else "")
+            for where in (record.archive, record.partial and record.partial.archive):
+                kept.drop(where.key if where else "")
         if not options.github and not lost:
             kept.forget()  # from elsewhere nothing can be had again for a push, once later steps have changed the files
     return _tell_pulled(options, job, pulled, around)
@@ -92,18 +95,26 @@ def push(options: argparse.Namespace, around: Surroundings, _ask: Callable[[str]
     stop = StopRequest()
     with stop_on_signals(stop), _held(options, job, around) as (paths, journal):
         sizes: list[int] = []
+        arrived: set[str] = set()
         problems: list[str] = []
 
         def warn(text: str) -> None:
             problems.append(text)
             around.warn([text])
 
-        checkpoints = use.checkpoints(
-            job, paths, warn=warn, kept=lambda _done, _undone, bytes_: sizes.append(bytes_), stop=stop
-        )
+        def arrive(done: tuple[str, ...], unfinished: tuple[str, ...], bytes_: int) -> None:
+            arrived.update(done, unfinished)
+            sizes.append(bytes_)
+
+        use = use.trusted(job, journal.records, around.env, warn)
+        checkpoints = use.checkpoints(job, paths, warn=warn, kept=arrive, stop=stop)
         progress = ProgressFolders(paths.progress, [step.id for step in job.steps])
         pushed = hand_over(job, journal, around.env, checkpoints, progress)
-        if not problems and stop.signum is None:
+        if problems:  # then the store may have taken only some, or none
+            lost = {step: "it did not get there" for step in pushed.sent if step not in arrived}
+            sent = tuple(step for step in pushed.sent if step in arrived)
+            pushed = replace(pushed, sent=sent, left={**pushed.left, **lost})
+        elif stop.signum is None:
             discard(paths.fetched)
     if stop.signum is not None:
         return 128 + stop.signum
@@ -219,6 +230,7 @@ def _tell_pulled(options: argparse.Namespace, job: Job, pulled: Pulled, around: 
                     "learned": pulled.learned,
                     "restored": pulled.restored,
                     "there": pulled.there,
+                    "continued": pulled.continued,
                     "left": dict(pulled.left),
                 }
             )
@@ -229,7 +241,8 @@ def _tell_pulled(options: argparse.Namespace, job: Job, pulled: Pulled, around: 
     if pulled.there:
         around.answer(f"{_names(pulled.there)}: done, with files as they are")
     for step, why in pulled.left.items():
-        around.answer(f"{step}: to run: {why}")
+        more = ", from what its last try left" if step in pulled.continued else ""
+        around.answer(f"{step}: to run: {why}{more}")
     given = f" -f {options.file}" if options.file else ""
     around.answer(f"go on with: checkpoint-run{given}" if pulled.left else "nothing is left to run")
     return 0

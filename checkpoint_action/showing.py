@@ -17,11 +17,11 @@ from checkpoint_action.report.lines import Answers, say
 from checkpoint_action.report.rerun import command_to_go_on, quoted
 from checkpoint_action.report.style import is_terminal, style_of, understands_sequences, wants_plain
 from checkpoint_action.report.terminal import REMINDER, StepOutput, TerminalReport, same_place
-from checkpoint_action.runner.masks import secret_texts
+from checkpoint_action.runner.masks import hide, secret_texts
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checkpoint_action.intent import Surroundings
     from checkpoint_action.model import Job, Record
@@ -60,6 +60,7 @@ class Showing:
         shared = same_place(1, 2) or self.target == 2
         plain = options.quiet and options.color == "auto"
         style = style_of(around.err, around.env, "never" if plain else options.color)
+        self._unicode = style.unicode
         self._view: LiveView | None = None
         board = None
         if _may_be_live(options, around, shared=shared):
@@ -154,16 +155,26 @@ class Showing:
 
         verified = "size, times and inode" if self._options.verify == "stat" else "reading all of it"
         state = str(state_paths(self._options, job.name).snapshot)
-        return Details(quoted(["checkpoint-run", *self._options.words]), state, verified)
+        return Details(self._hidden(quoted(["checkpoint-run", *self._options.words])), state, verified)
 
     def _ending(self) -> Ending:
         from checkpoint_action.report.ending import Ending  # noqa: PLC0415  # only where it is shown
 
         return Ending(
-            lambda undone: command_to_go_on(self._options.words, undone),
+            self._again,
             rate=self._options.rate,
             secrets=self._secrets,
         )
+
+    def _again(self, undone: Sequence[str], pending: Sequence[str], steps: Sequence[str]) -> str:
+        """The command line that goes on, unless what is shown of it would be another one."""
+        command = command_to_go_on(self._options.words, undone, pending=pending, steps=steps)
+        shown = command.isascii() or self._unicode
+        return command if shown and self._hidden(command) == command else ""
+
+    def _hidden(self, text: str) -> str:
+        """A text of our own without secrets, where it goes further than to who has typed them."""
+        return text if is_terminal(self._around.err) else hide(text, self._secrets)
 
     def _columns(self) -> int | None:
         try:

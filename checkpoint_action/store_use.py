@@ -13,24 +13,28 @@ from typing import TYPE_CHECKING, Literal, cast
 from checkpoint_action.ci import recognise
 from checkpoint_action.errors import Kind, StateWriteError, UsageError, kind_of_write
 from checkpoint_action.intent import SIGNING_KEY, STORE
-from checkpoint_action.model import AUTO
+from checkpoint_action.model import AUTO, Status
 from checkpoint_action.runner.checkpoints import Checkpoints
+from checkpoint_action.runner.entries import entry_of
 from checkpoint_action.runner.events import StepsKept, Warned
 from checkpoint_action.runner.git_words import git_environment
 from checkpoint_action.runner.globs import Excludes, escaped
+from checkpoint_action.runner.hashing import ContentDigests
 from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
+from checkpoint_action.runner.merging import choosing
+from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.progress import discard
 from checkpoint_action.runner.scan import Workspace
-from checkpoint_action.runner.tracked import tracked_files
+from checkpoint_action.runner.tracked import changed_files, tracked_files
 from checkpoint_action.store.resuming import ResumingStore
-from checkpoint_action.store.urls import store_for
+from checkpoint_action.store.urls import patterns_of, store_for
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from checkpoint_action.model import Job
+    from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.journal import Journal, StatePaths
     from checkpoint_action.runner.stop import StopRequest
@@ -47,6 +51,9 @@ __all__ = [
 ]
 
 _NONE = "none"
+LOCAL = "local"
+"""The run in the keys of whoever is in no CI system."""
+
 _RESTORE_SECONDS = 6 * 3600.0
 _RUN = re.compile(r"[a-z0-9._]{1,60}")
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
@@ -75,8 +82,8 @@ class StoreUse:
     signing_key: bytes | None = field(repr=False)
 
     def reading(self, store: Store) -> StoreUse:
-        """The same with another way to read, and nothing put into it."""
-        return replace(self, store=store, read_only=True)
+        """The same with another way to read, without which nothing can be done, and nothing put into it."""
+        return replace(self, store=store, read_only=True, required=True)
 
     def prepared(self, job: Job, env: Mapping[str, str]) -> Job:
         """The job as it is where other machines are to go on with it: what its steps leave is looked at.
@@ -101,6 +108,26 @@ class StoreUse:
                 ) from None
         return replace(job, steps=steps, movable=True)
 
+    def trusted(
+        self, job: Job, records: Mapping[str, Record], env: Mapping[str, str], warn: Callable[[str], None]
+    ) -> StoreUse:
+        """The same, but with nothing put into the store that others would take for made from a commit and is not.
+
+        :param records: the job's; what its own done steps have left does not count as somebody's edit.
+        """
+        by_commit = self.keys.scope.startswith("commit") and self.keys.run == LOCAL
+        if self.read_only or not by_commit or all(step.inputs is not None for step in job.steps):
+            return self
+        edited = [path for path in changed_files(job.root, env) if not _is_left(job, records, path)]
+        if not edited:
+            return self
+        more = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
+        warn(
+            f"--scope commit: {edited[0]!r}{more} is not as in the commit, so nothing is put into the store; "
+            "commit it, or use --scope content"
+        )
+        return replace(self, read_only=True)
+
     def checkpoints(
         self,
         job: Job,
@@ -119,7 +146,7 @@ class StoreUse:
         fetched = ResumingStore(self.store, paths.fetched)
         logs = (step.log for step in job.steps if step.log is not None)
         own = (escaped(log.relative_to(job.root).as_posix()) for log in logs if log.is_relative_to(job.root))
-        excludes = Excludes((*self.exclude, *(f"/{name}" for name in own)))
+        excludes = Excludes((*self.exclude, *(f"/{name}" for name in own), *patterns_of(self.store, job.root)))
         return Checkpoints(
             self.store,
             self.keys,
@@ -136,6 +163,18 @@ class StoreUse:
             read_only=self.read_only,
             at_hand=lambda where: fetched.at_hand(where.key),
         )
+
+
+def _is_left(job: Job, records: Mapping[str, Record], path: str) -> bool:
+    """Whether a file is as some done step has left it."""
+    try:
+        present = entry_of(locate(job.root, path), path, ContentDigests())
+    except OSError:
+        return False
+    layers = [record.layer for record in records.values() if record.status is Status.DONE]
+    if present is None:
+        return any(path in layer.deleted for layer in layers)
+    return any((entry.path, entry.content) == (path, present.content) for layer in layers for entry in layer.entries)
 
 
 @contextmanager
@@ -159,14 +198,24 @@ def archives_folder(paths: StatePaths) -> Iterator[None]:
 
 @contextmanager
 def kept(
-    use: StoreUse, job: Job, paths: StatePaths, journal: Journal, *, listen: Listener, stop: StopRequest, fresh: bool
+    use: StoreUse,
+    job: Job,
+    paths: StatePaths,
+    journal: Journal,
+    env: Mapping[str, str],
+    *,
+    listen: Listener,
+    stop: StopRequest,
+    fresh: bool,
 ) -> Iterator[Checkpoints]:
     """A run's checkpoints, and what the store tells of the job in the journal.
 
     :param journal: the job's, which is held and open.
+    :param env: the outside environment.
     :param fresh: whether the run starts from nothing.
     :raises StoreError: the store fails, and it is required.
     """
+    use = use.trusted(job, journal.records, env, lambda text: listen(Warned(text)))
     with archives_folder(paths):
         checkpoints = use.checkpoints(
             job,
@@ -177,8 +226,10 @@ def kept(
         )
         if fresh:
             discard(paths.progress)
+            checkpoints.pass_over()
         else:
-            journal.merge(checkpoints.learn([step.id for step in job.steps], journal.records))
+            ids, choose = [step.id for step in job.steps], choosing(job, env)
+            journal.merge(checkpoints.learn(ids, journal.records, choose=choose))
         yield checkpoints
 
 
@@ -258,7 +309,7 @@ def keys_of(options: argparse.Namespace, job: Job, env: Mapping[str, str]) -> Ke
         if options.run_id or around is None:
             return KeyScheme(f"run{run}", shared, run, attempt, shared=True)
         return KeyScheme(f"run{run}", job_slug(job.name, {"name": job.name, "ci": list(around.parts)}), run, attempt)
-    writer = around.run if around is not None else "local"
+    writer = around.run if around is not None else LOCAL
     if scope == "content":
         return KeyScheme("content", shared, writer, attempt, shared=True)
     commit = around.commit if around is not None else ""

@@ -102,6 +102,7 @@ def _told(
         return
     from tempfile import TemporaryDirectory  # noqa: PLC0415  # only where a store is asked for
 
+    from checkpoint_action.runner.merging import choosing  # noqa: PLC0415
     from checkpoint_action.store_use import store_use_of  # noqa: PLC0415
 
     use = store_use_of(options, job, around.env)
@@ -113,7 +114,8 @@ def _told(
         checkpoints = use.checkpoints(
             job, state_paths(options, job.name), folder=Path(name), warn=lambda text: around.warn([text])
         )
-        yield job, lambda records: checkpoints.learn([step.id for step in job.steps], records, look_only=True)
+        ids, choose = [step.id for step in job.steps], choosing(job, around.env)
+        yield job, lambda records: checkpoints.learn(ids, records, look_only=True, choose=choose)
 
 
 def status(options: argparse.Namespace, around: Surroundings) -> int:

@@ -8,6 +8,7 @@ import sys
 from itertools import chain, groupby, islice
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every process they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -17,6 +18,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # compile everything again. A worker takes three times as long only to collect.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# How long an example takes says how busy the machine is. What a test hangs in is ended by its limit.
+settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("calm")
 
 _WORKERS_A_CORE = 3
 _MOST_WORKERS = 16

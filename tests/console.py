@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["PROGRAM", "Console", "lines_of", "plain", "tree"]
 
 PROGRAM = Path(sys.executable).with_name("checkpoint-run.exe" if sys.platform == "win32" else "checkpoint-run")
-_TIMEOUT = 60.0  # seconds; only ever reached by a run that hangs
+_TIMEOUT = 300.0  # seconds; only ever reached by a run that hangs
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

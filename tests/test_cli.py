@@ -261,7 +261,13 @@ STEP = ("--step", "a:echo x >a")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "no steps; give --step ID:COMMAND or a job file (-f FILE, or checkpoint.yml or checkpoint.yaml here)"),
+        (
+            (),
+            (
+                "no steps; give --step ID:COMMAND or a job file (-f FILE, or checkpoint.yml or checkpoint.yaml here); "
+                "'checkpoint-run init' writes a first one"
+            ),
+        ),
         (("--job", "j"), "no steps; give"),
         (("--job", "j", "--step", "a:x", *STEP), "--step 'a' is there twice; rename one"),
         (("--job", "j", "--step", "A:x", *STEP), "--step 'a' is there twice (as 'A'; upper and lower case count"),

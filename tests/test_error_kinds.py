@@ -24,6 +24,7 @@ from checkpoint_action.errors import (
     code_of,
     kind_of_write,
 )
+from checkpoint_action.runner.lock import JobLock
 from tests.console import Console, lines_of
 
 PUBLISHED = Path(__file__).with_name("published_codes.txt")
@@ -151,6 +152,18 @@ def test_a_damaged_state_is_a_warning_with_its_code_for_people_and_programs(tmp_
     told = console.run("plan")
     assert told.returncode == 0
     assert told.stderr.startswith(f"checkpoint-run: warning: CPR404: {PAGES[Kind.STATE_DAMAGED].example}")
+
+
+def test_the_example_of_a_held_job_is_what_a_second_run_says(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.yml").write_text(STEPS)
+    lock = JobLock(tmp_path / ".checkpoint-run-j.lock")
+    lock.acquire()
+    try:
+        told = Console(tmp_path).run()
+    finally:
+        lock.release()
+    example = PAGES[Kind.HELD].example.replace("process 4711", f"process {os.getpid()}")
+    assert (told.returncode, told.stderr.splitlines()[-1]) == (4, f"checkpoint-run: error CPR407: {example}")
 
 
 @posix

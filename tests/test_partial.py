@@ -78,7 +78,7 @@ steps:
     if ending in {"interrupt", "kill"}:
         (console.folder / "ready").read_text()
         process.send_signal(signal.SIGINT if ending == "interrupt" else signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode != 0
     assert console.run().returncode == 0
 
@@ -141,7 +141,7 @@ def test_save_syncs_each_file_before_it_answers(console: Console) -> None:
     )
     trace = console.folder / "trace"
     process = console.start(prefix=("strace", "-f", "-y", "-e", "trace=fsync,write", "-o", str(trace)))
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 0
     lines = trace.read_text().splitlines()
     synced = [number for number, line in enumerate(lines) if "fsync(" in line and "/part/x>" in line]

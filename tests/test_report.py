@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -101,3 +102,17 @@ def test_a_stopped_run_writes_its_page(console: Console) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Job long: stopped" in Seen((console.folder / "page.html").read_text("ascii")).texts
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(console: Console, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("old")
+    (tmp_path / "link.html").symlink_to("page.html")
+    pipe = console.fifo("pipe")
+    words = ("--job", "j", "--step", "a:true", "--report")
+    assert console.run(*words, "link.html").returncode == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert "Job j: done" in (tmp_path / "page.html").read_text()
+    with console.start(*words, "pipe", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+        assert "Job j: done" in pipe.read_text()
+        assert started.wait(60) == 0
+    assert pipe.is_fifo()

@@ -314,6 +314,16 @@ def test_wait_online_waits_for_the_network_before_the_next_try(console: Console)
     assert console.count("ran") == 2
 
 
+def test_nobody_is_told_of_waiting_for_a_server_that_answers(console: Console) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        step = "a:echo x >>ran; test $(wc -l <ran) -ge 3"
+        ended = console.run("--job", "j", "--retry", "2", "--backoff", "0", "--wait-online", address, "--step", step)
+    assert ended.returncode == 0
+    assert console.count("ran") == 3
+    assert "waiting" not in ended.stderr
+
+
 def test_logs_prints_the_last_output_of_a_step(console: Console) -> None:
     console.run("--job", "j", "--step", "a:printf 'one\\r\\377two'", "--quiet")
     shown = subprocess.run([PROGRAM, "logs", "a", "--job", "j"], cwd=console.folder, check=True, stdout=subprocess.PIPE)

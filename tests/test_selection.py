@@ -196,6 +196,45 @@ def test_only_decides_by_what_the_named_steps_leave(done: Console) -> None:
     assert ran(done) == "b"
 
 
+@pytest.mark.parametrize(("words", "between"), [("a c", "b"), ("a d", "b or c")])
+def test_a_plan_says_which_named_step_may_be_left_in_the_end(console: Console, words: str, between: str) -> None:
+    """What a leaves is known once it has run: what is left out between it and the last step may have to run then."""
+    text = CHAIN.replace("run: echo a >>ran", "run: cat in.txt >out; echo a >>ran, outputs: [out]")
+    (console.folder / "checkpoint.yml").write_text(text)
+    assert console.run("--quiet").returncode == 0
+    names = words.split()
+    perhaps = f"left after all if {between} would have to run; to be sure, add {between.replace('or', 'and')} to --only"
+    plan = planned(forget_ran(console), "--only", *names)
+    assert plan["b"] == (
+        "stop",
+        "needs-changed",
+        "a runs first; skipped after all if it leaves the same; --only leaves it out",
+    )
+    assert plan[names[1]] == ("run", "selected", perhaps)
+    assert console.run("--only", *names).returncode == 0
+    assert ran(console) == "".join(names)
+    (console.folder / "in.txt").write_text("2")
+    assert planned(forget_ran(console), "--only", "a", "d")["a"][:2] == ("run", "selected")
+    left = told(events(console, "--only", *names, code=2))[names[1]]
+    assert left[:2] == ("stop", "selected")
+    assert left[2].startswith("it needs 'b', which would have to run (needs-changed: a: ")
+    assert ran(console) == "a"
+    (console.folder / "in.txt").write_text("3")
+    plan = planned(console, "--only", "a", "b", "c", "d")
+    assert [plan[step] for step in "bcd"] == [("run", "selected", "")] * 3, "nothing in between is left out"
+
+
+def test_a_plan_names_no_more_steps_that_may_be_missing_than_a_line_can_bear(console: Console) -> None:
+    steps = "".join(f"- {{id: s{number}, run: echo s{number} >>ran}}\n" for number in range(1, 15))
+    first = "- {id: s0, run: echo >out, outputs: [out]}\n"
+    (console.folder / "checkpoint.yml").write_text("job: j\nsteps:\n" + first + steps)
+    assert console.run("--quiet").returncode == 0
+    assert planned(console, "--only", "s0", "s14")["s14"][2] == (
+        "left after all if s1 or one of 12 more would have to run; "
+        "to be sure, add them to --only (plan names each), or use --from s1"
+    )
+
+
 def test_only_goes_on_with_what_can_run(done: Console) -> None:
     (done.folder / "checkpoint.yml").write_text(CHAIN + "- {id: f, needs: [], run: echo f >>ran}\n")
     (done.folder / "in.txt").write_text("2")

@@ -83,3 +83,20 @@ def test_colours_where_nobody_looks_are_there_when_asked_for(console: Console) -
     words = ("--job", "j", "--step", "a:exit 3")
     assert "\x1b" not in console.run(*words).stderr
     assert "\x1b[31mcheckpoint-run: [1/1] a: failed" in console.run(*words, "--color", "always").stderr
+
+
+def test_secrets_in_the_words_given_go_no_further_than_to_who_typed_them(console: Console, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.yml").write_text("job: j\nsecrets: [WORD]\nsteps:\n- {id: a, run: 'false'}\n")
+    ended = console.run("-v", "--on-finish", ": hunter2", env={"WORD": "hunter2"})
+    assert "hunter2" not in ended.stderr
+    assert "command line: checkpoint-run -v --on-finish ': ***'" in ended.stderr
+    assert "run the same command again" in ended.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "iso8859-1", "koi8-r", "cp1252", "ascii"])
+def test_lines_are_shown_in_whatever_the_terminal_takes(console: Console, encoding: str) -> None:
+    words = ("--job", "j", "--step", "a:false")
+    ended = console.run(*words, env={"PYTHONIOENCODING": encoding})
+    assert ended.returncode == 1
+    assert "[1/1] a: failed after" in ended.stderr
+    assert console.run("plan", *words, env={"PYTHONIOENCODING": encoding}).stdout.startswith("a  run")

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from checkpoint_action import model
+from checkpoint_action.api import definition
+from checkpoint_action.api.checking import boolean, of_kind, path_text, several, text, variables, whole
 from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.jobfile.ordering import CircleError, in_order
 from checkpoint_action.jobfile.values import (
@@ -39,9 +41,9 @@ def resolve_job(job: Job, folder: Path) -> model.Job:
     :param folder: the absolute folder that paths start from.
     :raises UsageError: something in it is not as documented.
     """
-    if not is_name(job.name):
+    if not is_name(text("job name", job.name)):
         raise UsageError(f"job name '{job.name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
-    steps = tuple(job.steps)
+    steps = tuple(several("steps", job.steps, "a list of Step"))
     if not steps:
         raise UsageError(f"job '{job.name}' has no steps; give it at least one Step", Kind.NO_STEPS)
     secrets = _variables("secrets", job.secrets)
@@ -49,7 +51,7 @@ def resolve_job(job: Job, folder: Path) -> model.Job:
         id="",
         command="",
         shell=_parsed("shell", parse_shell, job.shell),
-        cwd=_folder(folder, job.cwd, folder),
+        cwd=_folder("cwd", folder, job.cwd, folder),
         inherited_env=_env("env", job.env),
         pass_env=_counting("pass_env", job.pass_env, secrets),
         timeout=_limit("timeout", job.timeout),
@@ -74,7 +76,7 @@ def resolve_job(job: Job, folder: Path) -> model.Job:
         root=folder,
         steps=_ordered(resolved),
         secrets=secrets,
-        continue_on_error=job.continue_on_error,
+        continue_on_error=boolean("continue_on_error", job.continue_on_error),
         max_failures=_count("max_failures", job.max_failures, 1),
         budget=_limit("budget", job.budget),
     )
@@ -94,13 +96,12 @@ def _ordered(steps: Mapping[str, model.Step]) -> tuple[model.Step, ...]:
 
 
 def _step(step: Step, base: model.Step, folder: Path, secrets: tuple[str, ...], last: tuple[str, ...]) -> model.Step:
-    if not is_name(step.id):
+    of_kind("each of the steps", step, definition.Step, "a Step")
+    if not is_name(text("a step's id", step.id)):
         raise UsageError(f"step id '{step.id}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
     where = f"step '{step.id}'"
-    if not step.command.strip():
+    if not text(f"{where}: the command", step.command).strip():
         raise UsageError(f"{where} has an empty command", Kind.BAD_VALUE)
-    if "\0" in step.command:
-        raise UsageError(f"{where}: the command holds a NUL character", Kind.BAD_VALUE)
     outputs: tuple[str, ...] | Literal["auto"] = ()
     if step.outputs == model.AUTO:
         outputs = "auto"
@@ -111,25 +112,25 @@ def _step(step: Step, base: model.Step, folder: Path, secrets: tuple[str, ...], 
         id=step.id,
         command=step.command,
         shell=base.shell if step.shell is None else _parsed(f"{where}: shell", parse_shell, step.shell),
-        cwd=_folder(folder, step.cwd, base.cwd),
+        cwd=_folder(f"{where}: cwd", folder, step.cwd, base.cwd),
         env=_env(f"{where}: env", step.env),
         pass_env=tuple(dict.fromkeys([*base.pass_env, *_counting(f"{where}: pass_env", step.pass_env, secrets)])),
         inputs=None if step.inputs is None else _paths(f"{where}: inputs", step.inputs),
         outputs=outputs,
         outputs_assumed=step.outputs is None,
         partial=_paths(f"{where}: partial", step.partial),
-        needs=last if step.needs is None else tuple([step.needs] if isinstance(step.needs, str) else step.needs),
+        needs=last if step.needs is None else _texts(f"{where}: needs", step.needs),
         timeout=base.timeout if step.timeout is None else _limit(f"{where}: timeout", step.timeout),
         idle_timeout=(
             base.idle_timeout if step.idle_timeout is None else _limit(f"{where}: idle_timeout", step.idle_timeout)
         ),
         retry=_retry(f"{where}: retry", step.retry, base.retry),
         wait_online=_endpoint(f"{where}: wait_online", step.wait_online) or base.wait_online,
-        interactive=step.interactive,
+        interactive=boolean(f"{where}: interactive", step.interactive),
         leftovers=_word(f"{where}: leftovers", step.leftovers, ("leave", "kill")),
-        always=step.always,
+        always=boolean(f"{where}: always", step.always),
         on_crash=_word(f"{where}: on_crash", step.on_crash, ("rerun", "stop")),
-        log=None if step.log is None else folder / step.log,
+        log=None if step.log is None else folder / path_text(f"{where}: log", step.log),
     )
 
 
@@ -144,13 +145,13 @@ def _check_logs(steps: Iterable[model.Step]) -> None:
                 )
 
 
-def _folder(base: Path, given: str | os.PathLike[str] | None, inherited: Path) -> Path:
-    return inherited if given is None else base / given
+def _folder(what: str, base: Path, given: str | os.PathLike[str] | None, inherited: Path) -> Path:
+    return inherited if given is None else base / path_text(what, given)
 
 
-def _parsed(what: str, parse: Callable[[str], str], text: str) -> str:
+def _parsed(what: str, parse: Callable[[str], str], given: str) -> str:
     try:
-        return parse(text)
+        return parse(text(what, given))
     except ValueError as error:
         raise UsageError(f"{what}: {error}", Kind.BAD_VALUE) from None
 
@@ -166,6 +167,9 @@ def _seconds(what: str, given: Duration, least: float | None = 0.0) -> float:
     """
     if isinstance(given, timedelta):
         given = given.total_seconds()
+    if not isinstance(given, str):
+        words = "a number of seconds, a text such as '1h30m', or a timedelta"
+        of_kind(what, given, (int, float), words)  # type: ignore[arg-type]  # isinstance takes both
     if least is not None and given == least:
         return float(given)
     try:
@@ -174,24 +178,29 @@ def _seconds(what: str, given: Duration, least: float | None = 0.0) -> float:
         raise UsageError(f"{what}: {error}", Kind.BAD_VALUE) from None
 
 
-def _endpoint(what: str, text: str | None) -> str:
-    if not text:
+def _endpoint(what: str, given: str | None) -> str:
+    if not given:
         return ""
     try:
-        parse_endpoint(text)
+        parse_endpoint(text(what, given))
     except ValueError as error:
         raise UsageError(f"{what}: {error}", Kind.BAD_VALUE) from None
-    return text
+    return given
 
 
 def _env(what: str, given: Mapping[str, str]) -> dict[str, str]:
-    for name in given:
+    found = variables(what, given)
+    for name in found:
         _check_variable(what, name)
-    return dict(given)
+    return found
+
+
+def _texts(what: str, given: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(text(what, one) for one in ([given] if isinstance(given, str) else several(what, given)))
 
 
 def _variables(what: str, given: Iterable[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
+    names = tuple(dict.fromkeys(_texts(what, given)))
     for name in names:
         _check_variable(what, name)
     return names
@@ -214,8 +223,8 @@ def _counting(what: str, given: Iterable[str], secrets: tuple[str, ...]) -> tupl
 
 
 def _paths(what: str, given: Paths) -> tuple[str, ...]:
-    several = [given] if isinstance(given, (str, os.PathLike)) else given
-    patterns = tuple(os.fspath(one) for one in several)
+    alone = isinstance(given, (str, os.PathLike))
+    patterns = tuple(path_text(what, one) for one in ([given] if alone else several(what, given, "paths")))
     if not all(pattern.strip("!") for pattern in patterns):
         raise UsageError(f"{what}: an empty path", Kind.BAD_VALUE)
     if patterns and all(pattern.startswith("!") for pattern in patterns):
@@ -226,26 +235,24 @@ def _paths(what: str, given: Paths) -> tuple[str, ...]:
 
 
 def _count(what: str, given: int | None, least: int) -> int | None:
-    if given is not None and given < least:
-        raise UsageError(f"{what} must be a whole number from {least}, not '{given}'", Kind.BAD_VALUE)
-    return given
+    return None if given is None else whole(what, given, least)
 
 
 def _retry(what: str, given: int | Retry | None, base: model.Retry) -> model.Retry:
     if given is None:
         return base
-    if isinstance(given, int):
-        return replace(base, max=_count(what, given, 0) or 0)
+    if not isinstance(given, definition.Retry):
+        return replace(base, max=whole(what, given, 0))
     retry = base
     if given.max is not None:
         retry = replace(retry, max=_count(f"{what}: max", given.max, 0) or 0)
     if given.on is not None:
-        retry = replace(retry, on=tuple(_cause(f"{what}: on", one) for one in given.on))
+        retry = replace(retry, on=tuple(_cause(f"{what}: on", one) for one in several(f"{what}: on", given.on)))
     if given.backoff is not None:
         retry = replace(retry, backoff=_seconds(f"{what}: backoff", given.backoff))
     if given.backoff_max is not None:
         retry = replace(retry, backoff_max=_seconds(f"{what}: backoff_max", given.backoff_max))
-    return retry if given.jitter is None else replace(retry, jitter=given.jitter)
+    return retry if given.jitter is None else replace(retry, jitter=boolean(f"{what}: jitter", given.jitter))
 
 
 def _cause(what: str, given: Literal["error", "timeout"] | int) -> Literal["error", "timeout"] | int:

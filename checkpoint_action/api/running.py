@@ -10,6 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from checkpoint_action import model
+from checkpoint_action.api import definition
+from checkpoint_action.api.checking import (
+    boolean,
+    called,
+    environment,
+    number,
+    of_kind,
+    path_text,
+    several,
+    text,
+    whole,
+)
 from checkpoint_action.api.resolving import resolve_job
 from checkpoint_action.api.result import result_of
 from checkpoint_action.errors import Kind, UsageError
@@ -39,7 +51,7 @@ def load_job(path: str | os.PathLike[str], *, cwd: str | os.PathLike[str] | None
     """
     from checkpoint_action.jobfile import resolve  # noqa: PLC0415  # brings YAML
 
-    folder, source = _absolute(cwd), Path(path)
+    folder, source = _absolute(cwd, "cwd"), Path(path_text("path", path))
     name = name_from(source.absolute().parent.name, "job")
     text = resolve.read_job_file(source, os.fspath(path))
     return resolve.load_job(text, os.fspath(path), resolve.JobDefaults(name=name, root=folder, base=folder))
@@ -110,8 +122,16 @@ def run(
     from checkpoint_action.runner.opening import opened  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
 
-    if jobs < 1:
-        raise UsageError(f"jobs must be a whole number from 1, not '{jobs}'", Kind.BAD_VALUE)
+    whole("jobs", jobs, 1)
+    number("grace", grace)
+    if wait_lock is not None:
+        number("wait_lock", wait_lock)
+    boolean("logs", logs)
+    boolean("handle_signals", handle_signals)
+    called("write", write)
+    called("on_event", on_event)
+    if stop is not None:
+        of_kind("stop", stop, StopRequest, "a StopRequest")
     if verify not in ("full", "stat"):
         raise UsageError(f"verify must be full or stat, not '{verify}'", Kind.BAD_VALUE)
     if handle_signals and threading.current_thread() is not threading.main_thread():
@@ -119,7 +139,7 @@ def run(
             "handle_signals is for the main thread; leave it out, and end the run with stop", Kind.EXCLUSIVE
         )
     ready = _resolved(job, state_dir)
-    around = dict(os.environ if env is None else env)
+    around = dict(os.environ) if env is None else environment(env)
     use = _store_use(ready, around, store, scope, run_id, fail_on_store_error=fail_on_store_error)
     if use is not None:
         ready = use.prepared(ready, around)
@@ -130,8 +150,8 @@ def run(
     listen = Hiding(_discard if on_event is None else on_event, secret_texts(ready.secrets, around))
 
     def warn(*texts: str) -> None:
-        for text in texts:
-            listen(Warned(text))
+        for message in texts:
+            listen(Warned(message))
 
     with ExitStack() as closing:
         ready, journal = closing.enter_context(
@@ -156,7 +176,7 @@ def run(
 
             fresh = selection.everything
             checkpoints = closing.enter_context(
-                kept(use, ready, paths, journal, listen=listen, stop=stopping, fresh=fresh)
+                kept(use, ready, paths, journal, around, listen=listen, stop=stopping, fresh=fresh)
             )
         engine = Engine(
             ready,
@@ -195,7 +215,7 @@ def plan(
 
     ready = _resolved(job, state_dir)
     paths = StatePaths(_absolute(state_dir), ready.name)
-    around = dict(os.environ if env is None else env)
+    around = dict(os.environ) if env is None else environment(env)
     return foreseen(ready, paths, around, _selection(ready, only, first, force), trust_stat=verify == "stat").plan
 
 
@@ -213,7 +233,7 @@ def status(job: Job | model.Job | str, *, state_dir: str | os.PathLike[str] = ".
 
     found: dict[str, Record] = {}
     if isinstance(job, str):
-        name = job
+        name = text("the job's name", job)
         if not is_name(name):
             raise UsageError(f"job name '{name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
     else:
@@ -224,18 +244,21 @@ def status(job: Job | model.Job | str, *, state_dir: str | os.PathLike[str] = ".
     return found
 
 
-def _absolute(folder: str | os.PathLike[str] | None) -> Path:
+def _absolute(folder: str | os.PathLike[str] | None, what: str = "state_dir") -> Path:
     try:
         here = Path.cwd()
     except OSError as error:
         raise UsageError(
             f"the current folder cannot be used: {error.strerror}; go to another first", Kind.FOLDER
         ) from None
-    return here if folder is None else here / folder
+    return here if folder is None else here / path_text(what, folder)
 
 
 def _resolved(job: Job | model.Job, state_dir: str | os.PathLike[str]) -> model.Job:
-    ready = job if isinstance(job, model.Job) else resolve_job(job, _absolute(None))
+    if isinstance(job, model.Job):
+        ready = job
+    else:
+        ready = resolve_job(of_kind("the job", job, definition.Job, "a Job, or what load_job gives"), _absolute(None))
     # State that lies elsewhere does not move with the folder, and may serve several.
     return replace(ready, movable=_absolute(state_dir).resolve().is_relative_to(ready.root.resolve()))
 
@@ -254,6 +277,8 @@ def _store_use(
         if scope or run_id or fail_on_store_error:
             raise UsageError("scope, run_id and fail_on_store_error are for a store; give one", Kind.EXCLUSIVE)
         return None
+    if not text("store", store).strip():
+        raise UsageError("store is empty; give the URL of a store, or leave it out", Kind.STORE_URL)
     from argparse import Namespace  # noqa: PLC0415  # only where it is asked for
 
     from checkpoint_action.store_use import store_use_of  # noqa: PLC0415
@@ -289,7 +314,8 @@ def _selection(job: model.Job, only: Collection[str], first: str | None, force: 
 
 
 def _ids(what: str, given: Collection[str], valid: Collection[str]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
+    alone = isinstance(given, str)
+    names = tuple(text(what, one) for one in ([given] if alone else several(what, given, "a list of ids")))
     for name in names:
         if name not in valid:
             raise UsageError(

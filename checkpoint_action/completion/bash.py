@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from checkpoint_action.arguments import STEPS_OF_WORDS
-from checkpoint_action.completion.options import ID_VERBS, all_options, filled, flags, with_value
-from checkpoint_action.grammar import SHELLS, VERBS
+from checkpoint_action.completion.options import (
+    FILE_VERBS,
+    FIRST,
+    ID_VERBS,
+    WORDS_OF,
+    all_options,
+    filled,
+    flags,
+    with_value,
+)
+from checkpoint_action.grammar import VERBS
 
 __all__ = ["bash_script"]
 
@@ -32,8 +41,8 @@ _checkpoint_run() {
     case $flag in @SEVERAL@) ids=1 ;; esac
     case $verb in
       @ID_VERBS@) ids=1 ;;
-      init) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-      completion) mapfile -t COMPREPLY < <(compgen -W "@SHELLS@" -- "$cur"); return ;;
+      @FILE_VERBS@) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+@WORDS@
     esac
   fi
   if [ -n "$ids" ]; then
@@ -41,7 +50,7 @@ _checkpoint_run() {
     return
   fi
   if [ "$COMP_CWORD" -eq 1 ] && [[ $cur != -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "@ALL_VERBS@" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "@FIRST@" -- "$cur")
     return
   fi
   case $verb in
@@ -63,11 +72,16 @@ def bash_script() -> str:
     options = [
         f'    {verb}) mapfile -t COMPREPLY < <(compgen -W "{" ".join(flags(verb))}" -- "$cur") ;;' for verb in VERBS
     ]
+    words = [
+        f'      {verb}) [ "$COMP_CWORD" -gt 2 ] || '
+        f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(after)}" -- "$cur"); return ;;'
+        for verb, after in WORDS_OF.items()
+    ]
     other = "|".join(flag for flag, option in all_options().items() if option.value == "other" and not option.optional)
     return filled(
         _BASH,
         RUN="run",
-        VERBS="|".join(VERBS),
+        VERBS="|".join(FIRST),
         STEP=with_value("step"),
         FILE=with_value("file"),
         FOLDER=with_value("folder"),
@@ -75,8 +89,9 @@ def bash_script() -> str:
         OTHER=other,
         SEVERAL=several,
         ID_VERBS="|".join(ID_VERBS),
-        SHELLS=" ".join(SHELLS),
+        FILE_VERBS="|".join(FILE_VERBS),
+        WORDS="\n".join(words),
         CALL=STEPS_OF_WORDS,
-        ALL_VERBS=" ".join(VERBS),
+        FIRST=" ".join(FIRST),
         OPTIONS="\n".join(options),
     )

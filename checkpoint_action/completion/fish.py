@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from checkpoint_action.arguments import STEPS_OF_WORDS
-from checkpoint_action.completion.options import ID_VERBS, Option, all_options, filled, options_of
-from checkpoint_action.grammar import SHELLS, VERBS
+from checkpoint_action.completion.options import (
+    FILE_VERBS,
+    FIRST,
+    ID_VERBS,
+    WORDS_OF,
+    Option,
+    all_options,
+    filled,
+    options_of,
+)
+from checkpoint_action.grammar import VERBS
 
 __all__ = ["fish_script"]
 
@@ -42,14 +51,19 @@ complete -c checkpoint-run -f
 def fish_script() -> str:
     """The script."""
     several = " ".join(flag for flag, option in all_options().items() if option.several and option.value == "step")
-    lines = [filled(_FISH, VERBS=" ".join(VERBS), CALL=STEPS_OF_WORDS, SEVERAL=several)]
+    lines = [filled(_FISH, VERBS=" ".join(FIRST), CALL=STEPS_OF_WORDS, SEVERAL=several)]
     first = "'test (count (commandline -opc)) -eq 1'"
     lines += [f"complete -c checkpoint-run -n {first} -a {verb} -d {_fish_text(text)}" for verb, text in VERBS.items()]
+    lines.append(f"complete -c checkpoint-run -n {first} -a help -d 'all options of a verb'")
     steps = "'(__checkpoint_run_steps)'"
     lines.append(f"complete -c checkpoint-run -n '__checkpoint_run_verb {' '.join(ID_VERBS)}' -a {steps}")
     lines.append(f"complete -c checkpoint-run -n __checkpoint_run_listing -a {steps}")
-    lines.append("complete -c checkpoint-run -n '__checkpoint_run_verb init' -F")
-    lines.append(f"complete -c checkpoint-run -n '__checkpoint_run_verb completion' -a '{' '.join(SHELLS)}'")
+    lines.append(f"complete -c checkpoint-run -n '__checkpoint_run_verb {' '.join(FILE_VERBS)}' -F")
+    second = "test (count (commandline -opc)) -eq 2"
+    for verb, words in WORDS_OF.items():
+        lines.append(
+            f"complete -c checkpoint-run -n '__checkpoint_run_verb {verb}; and {second}' -a '{' '.join(words)}'"
+        )
     verbs_of: dict[Option, list[str]] = {}
     for verb in VERBS:
         for option in options_of(verb):

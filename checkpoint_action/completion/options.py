@@ -6,15 +6,35 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from checkpoint_action.grammar import ABOUT_STEPS, VERBS, belongs, parser_of
+from checkpoint_action.grammar import ABOUT_STEPS, ABOUT_STORES, SHELLS, VERBS, belongs, parser_of
 
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["ID_VERBS", "Option", "all_options", "filled", "flags", "options_of", "with_value"]
+__all__ = [
+    "FILE_VERBS",
+    "FIRST",
+    "ID_VERBS",
+    "WORDS_OF",
+    "Option",
+    "all_options",
+    "filled",
+    "flags",
+    "options_of",
+    "with_value",
+]
 
 ID_VERBS = ("logs", *ABOUT_STEPS)
 """The verbs whose words are ids of steps."""
+
+FILE_VERBS = ("init", "report")
+"""The verbs whose word is a file."""
+
+WORDS_OF = {"store": ABOUT_STORES, "completion": SHELLS, "help": tuple(VERBS)}
+"""The words of which one may stand right behind a verb."""
+
+FIRST = (*VERBS, "help")
+"""What may stand first."""
 
 _Value = Literal["none", "file", "folder", "step", "choice", "other"]
 
@@ -45,7 +65,7 @@ def options_of(verb: str) -> list[Option]:
 
 
 def _option(action: argparse.Action) -> Option:
-    named: dict[object, _Value] = {"ID": "step", "FILE": "file", "DIR": "folder"}
+    named: dict[object, _Value] = {"ID": "step", "FILE": "file", "FILE.html": "file", "DIR": "folder"}
     value: _Value = "choice" if action.choices else named.get(action.metavar, "other")
     return Option(
         flags=tuple(action.option_strings),

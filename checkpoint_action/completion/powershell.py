@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from checkpoint_action.arguments import STEPS_OF_WORDS
-from checkpoint_action.completion.options import ID_VERBS, all_options, filled, flags
-from checkpoint_action.grammar import SHELLS, VERBS
+from checkpoint_action.completion.options import ID_VERBS, WORDS_OF, all_options, filled, flags
+from checkpoint_action.grammar import VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,10 +27,14 @@ Register-ArgumentCompleter -Native -CommandName checkpoint-run -ScriptBlock {
     $choices = @{
 @CHOICES@
     }
+    $following = @{
+@WORDS@
+    }
     $words = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
         ForEach-Object { $_.ToString() })
     $verb = 'run'
     if ($words.Count -gt 1 -and $verbs.Contains($words[1])) { $verb = $words[1] }
+    if ($words.Count -gt 1 -and $words[1] -eq 'help') { $verb = 'help' }
     $last = if ($words.Count) { $words[-1] } else { '' }
     $flag = @($words | Select-Object -Skip 1 | Where-Object { $_ -like '-*' })[-1]
     $found = @()
@@ -41,10 +45,10 @@ Register-ArgumentCompleter -Native -CommandName checkpoint-run -ScriptBlock {
     } elseif ($wordToComplete -notlike '-*' -and (@(@STEP@) -ccontains $last -or @(@ID_VERBS@) -ccontains $verb -or
             @(@SEVERAL@) -ccontains $flag)) {
         $found = @(& $words[0] @CALL@ @($words | Select-Object -Skip 1) 2>$null)
-    } elseif ($verb -eq 'completion' -and $wordToComplete -notlike '-*') {
-        $found = @(@SHELLS@)
+    } elseif ($words.Count -eq 2 -and $following.ContainsKey($verb) -and $wordToComplete -notlike '-*') {
+        $found = $following[$verb]
     } elseif ($words.Count -le 1 -and $wordToComplete -notlike '-*') {
-        $found = @($verbs.Keys)
+        $found = @($verbs.Keys) + 'help'
     } elseif ($wordToComplete -like '-*') {
         $found = $options[$verb]
     }
@@ -74,5 +78,5 @@ def powershell_script() -> str:
         SEVERAL=texts([flag for flag, option in every.items() if option.value == "step" and option.several]),
         ID_VERBS=texts(ID_VERBS),
         CALL=STEPS_OF_WORDS,
-        SHELLS=texts(SHELLS),
+        WORDS="\n".join(f"        {texts([verb])} = @({texts(words)})" for verb, words in WORDS_OF.items()),
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from checkpoint_action.arguments import STEPS_OF_WORDS
-from checkpoint_action.completion.options import Option, filled, options_of
-from checkpoint_action.grammar import ABOUT_STEPS, SHELLS, VERBS
+from checkpoint_action.completion.options import FILE_VERBS, WORDS_OF, Option, filled, options_of
+from checkpoint_action.grammar import ABOUT_STEPS, VERBS
 
 __all__ = ["zsh_script"]
 
@@ -47,14 +47,16 @@ if [ "${funcstack[1]}" = "_checkpoint-run" ]; then _checkpoint_run "$@"; else co
 def zsh_script() -> str:
     """The script."""
     words = dict.fromkeys((*ABOUT_STEPS, "run", "plan", "graph"), "'*:step:_checkpoint_run_steps'")
-    words |= {"logs": "'1:step:_checkpoint_run_steps'", "init": "'1:file:_files'"}
-    words["completion"] = f"'1:shell:({' '.join(SHELLS)})'"
+    words |= {"logs": "'1:step:_checkpoint_run_steps'", **dict.fromkeys(FILE_VERBS, "'1:file:_files'")}
+    words |= {verb: f"'1:word:({' '.join(after)})'" for verb, after in WORDS_OF.items()}
     cases = []
     for verb in VERBS:
         specs = [f"      {_zsh_option(flag, option)}" for option in options_of(verb) for flag in option.flags]
         specs += [f"      {words[verb]}"] if verb in words else []
         cases.append(f"    {verb}) _arguments -S \\\n" + " \\\n".join(specs) + " ;;")
-    verbs = "\n".join(f"    {_quoted(f'{verb}:{text}')}" for verb, text in VERBS.items())
+    cases.append(f"    help) _arguments -S {words['help']} ;;")
+    shown = {**VERBS, "help": "all options of a verb"}
+    verbs = "\n".join(f"    {_quoted(f'{verb}:{text}')}" for verb, text in shown.items())
     return filled(_ZSH, CALL=STEPS_OF_WORDS, VERBS=verbs, CASES="\n".join(cases))
 
 

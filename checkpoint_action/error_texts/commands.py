@@ -40,7 +40,8 @@ COMMANDS = {
         "job has no name.",
         "Go to the folder of the job file, name it with `-f FILE`, or give `--job NAME --step ID:COMMAND`. "
         "`checkpoint-run init` writes a first job file.",
-        "no steps; give --step ID:COMMAND or a job file (-f FILE, or checkpoint.yml or checkpoint.yaml here)",
+        "no steps; give --step ID:COMMAND or a job file (-f FILE, or checkpoint.yml or checkpoint.yaml here); "
+        "'checkpoint-run init' writes a first one",
     ),
     Kind.NO_JOB_FILE: Page(
         "The job file cannot be read",

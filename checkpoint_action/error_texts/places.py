@@ -56,7 +56,7 @@ PLACES = {
         "that ends, so it is never left over.",
         "Wait for it, or have this one wait: `--wait-lock`. For two independent runs use two jobs or two state "
         "folders.",
-        "another run holds this job ( process 4711); wait for it, use --wait-lock, or another --state-dir",
+        "another run holds this job (process 4711); wait for it, use --wait-lock, or another --state-dir",
         exit_code=4,
     ),
     Kind.NO_LOCKS: Page(

@@ -37,6 +37,14 @@ _OF_WORKFLOWS = {
 }
 """What people know from GitHub's workflows, and what to write instead."""
 
+_OF_THE_JOB = ("secrets", "budget", "max-failures", "defaults", "job")
+_ELSEWHERE = {"needs": ("depends", "depends-on", "depends_on", "deps", "after")}
+_ELSEWHERE |= {"run": ("cmd", "cmds", "command", "commands", "script")}
+_HERE = {theirs: ours for ours, words in _ELSEWHERE.items() for theirs in words}
+"""Other tools' words for our keys."""
+
+_HOW = {"a mapping": "; write 'key: value', one in a line"}
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -64,7 +72,7 @@ class Value:
 
     def _wrong(self, wanted: str) -> NoReturn:
         kind = "nothing" if self.is_null else _KINDS[self._kind]
-        self.fail(f"{self.what} must be {wanted}, not {kind}")
+        self.fail(f"{self.what} must be {wanted}, not {kind}{_HOW.get(wanted, '')}")
 
     @property
     def is_null(self) -> bool:
@@ -165,10 +173,20 @@ class Value:
         for key, value in self.pairs():
             name: str = key.node.value  # a text, as the pairs have seen
             if name not in valid:
-                hint = _OF_WORKFLOWS.get(name) or nearest(name, valid) or f"; valid are {', '.join(valid)}"
-                key.fail(f"{self.what}: unknown key '{name}'{hint}", Kind.UNKNOWN_KEY)
+                key.fail(f"{self.what}: unknown key '{name}'{_instead(name, valid)}", Kind.UNKNOWN_KEY)
             fields[name] = value
         return fields
+
+
+def _instead(name: str, valid: Collection[str]) -> str:
+    """What to write for a key that is none of ``valid``."""
+    if name in _OF_WORKFLOWS:
+        return _OF_WORKFLOWS[name]
+    if name in _OF_THE_JOB and "run" in valid:
+        return "; it is a key of the whole job, above 'steps'"
+    if _HERE.get(name) in valid:
+        return f"; did you mean '{_HERE[name]}'?"
+    return nearest(name, valid) or f"; valid are {', '.join(valid)}"
 
 
 def parse(text: str, source: str, what: str) -> Value:

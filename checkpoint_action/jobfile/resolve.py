@@ -250,6 +250,10 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
     name = fields["id"].text()
     if not is_name(name):
         fields["id"].fail(f"step id '{name}' is not valid; use {NAME_RULE}", Kind.BAD_NAME)
+    if fields["run"].is_list:
+        fields["run"].fail(
+            f"step '{name}': run must be a text, not a list; write 'run: |' and a command in each line below"
+        )
     command = fields["run"].text()
     if not command.strip():
         fields["run"].fail(f"step '{name}' has an empty command")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Literal
 
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Literal
 
 __all__ = [
     "NAME_RULE",

@@ -153,8 +153,8 @@ class Cursor:
 
     @property
     def left_a_mark(self) -> bool:
-        """Whether our own text would have the colours of what came before."""
-        return self._marked or bool(self._open) or self._wild
+        """Whether our own text would have the colours of what came before, or be taken for the end of a sequence."""
+        return self._marked or bool(self._open) or self._wild or bool(self._held)
 
     def calm(self) -> None:
         """The step that wrote has ended, and our own text follows in a new line."""

@@ -49,15 +49,15 @@ _RESULTS: dict[Status, tuple[str, Kind]] = {
 class Ending:
     """Listens to a run for what is said when it is over.
 
-    :param again: the command line that goes on, from the ids of steps that are not done; empty where it is too long to
-        be read.
+    :param again: the command line that goes on, from the ids of steps that are not done, of those of them that have not
+        begun, and of all; empty where it cannot be shown.
     :param rate: what a machine costs.
     :param secrets: values that do not show among a step's last lines.
     """
 
     def __init__(
         self,
-        again: Callable[[Sequence[str]], str],
+        again: Callable[[Sequence[str], Sequence[str], Sequence[str]], str],
         *,
         rate: Rate | None = None,
         secrets: Sequence[str] = (),
@@ -168,7 +168,9 @@ class Ending:
 
     def _next(self, ended: events.RunEnded) -> list[tuple[str, Kind]]:
         undone = {*ended.failed, *ended.stopped, *ended.pending}
-        command = self._again([step for step in self._ids if step in undone])
+        if ended.held and ended.signal is None and not (ended.failed or ended.incomplete):
+            return []  # the same once more would do nothing: what a person has to decide is told with the steps
+        command = self._again([step for step in self._ids if step in undone], ended.pending, self._ids)
         if not command:
             return [("what is done is saved; to go on, run the same command again", "head")]
         return [("what is done is saved; to go on, run:", ""), (f"  {command}", "head")]
@@ -190,11 +192,12 @@ def _cut(text: str, columns: int, dots: str) -> str:
 
 def _last_lines(log: Path, record: Record, secrets: Sequence[str]) -> tuple[str, ...]:
     """What a failed step printed last, as its log has it."""
-    from checkpoint_action.report.tail import OutputTail  # noqa: PLC0415  # only where something failed
+    from checkpoint_action.report.log_file import opened_log  # noqa: PLC0415  # only where something failed
+    from checkpoint_action.report.tail import OutputTail  # noqa: PLC0415
 
     tail = OutputTail(secrets)
     try:
-        with log.open("rb") as file:
+        with opened_log(log) as file:
             file.seek(0, 2)
             file.seek(max(file.tell() - _LAST_BYTES, 0))
             tail.write(file.read(_LAST_BYTES))

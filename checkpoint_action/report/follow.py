@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from checkpoint_action.report.log_file import opened_log
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -26,7 +28,7 @@ def follow_log(
     :param running: whether more may come; asked after each look that found nothing.
     :raises OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with opened_log(path) as file:
         while True:
             more = running()  # before the look, or what comes between the two would be missed
             if path.stat().st_size < file.tell():

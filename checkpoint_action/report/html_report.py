@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import OutputError
 from checkpoint_action.model import Status
 from checkpoint_action.report.html import Line, page_lines
+from checkpoint_action.report.log_file import opened_log
 from checkpoint_action.report.tail import OutputTail
 from checkpoint_action.report.words import decision_text, duration, ended_text, totals
 from checkpoint_action.runner import events
@@ -18,6 +21,8 @@ from checkpoint_action.store.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import BinaryIO
 
     from checkpoint_action.model import Record
     from checkpoint_action.report.money import Rate
@@ -137,10 +142,24 @@ def _write(
         attempts=[(step, hide(how, hidden)) for step, how in attempts],
     )
     try:
-        with replacing(path) as file:
+        with _place(path) as file:
             file.writelines(f"{line}\n".encode("ascii") for line in page)
     except OSError as error:
         raise OutputError(f"cannot write the report {path}: {error.strerror}") from None
+
+
+def _place(path: Path) -> AbstractContextManager[BinaryIO]:
+    """What the page is written to: a file that is there whole or not at all, or what else stands there, as it is.
+
+    :raises OSError: it cannot be written to.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return replacing(path)
+    if stat.S_ISREG(mode):
+        return replacing(Path(os.path.realpath(path)))  # a link stays one
+    return path.open("wb")  # a device or a pipe: nothing takes its place
 
 
 def _tails(records: Mapping[str, Record], secrets: Sequence[str]) -> OutputTail:
@@ -155,7 +174,7 @@ def _tails(records: Mapping[str, Record], secrets: Sequence[str]) -> OutputTail:
                 continue
             with suppress(OSError):
                 if record.log:
-                    with Path(record.log).open("rb") as file:
+                    with opened_log(Path(record.log)) as file:
                         while data := file.read(_PIECE):
                             tail.write(data)
             if last:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import OutputError
-from checkpoint_action.report.words import one_line
+from checkpoint_action.report.plain import one_line
 
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -28,6 +27,8 @@ def write_all(fd: int, data: bytes) -> None:
         try:
             view = view[os.write(fd, view) :]
         except BlockingIOError:
+            import select  # noqa: PLC0415  # only where another program has set it so
+
             select.select([], [fd], [])
 
 
@@ -81,8 +82,8 @@ class Answers:
 
 def _print(stream: TextIO, text: str, before: str = "", after: str = "") -> None:
     text = one_line(text)
-    encoding = (stream.encoding or "ascii").lower().replace("-", "")
-    if encoding != "utf8":
+    encoding = stream.encoding or "ascii"
+    if encoding.lower().replace("-", "") != "utf8":
         text = text.replace("→", "->").encode(encoding, "replace").decode(encoding, "replace")
     text = f"{before}{text.encode('utf-8', 'backslashreplace').decode('utf-8')}{after}\n"
     stream.flush()

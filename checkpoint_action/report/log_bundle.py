@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from checkpoint_action.jobfile.values import log_name, name_from
 from checkpoint_action.model import Status
+from checkpoint_action.report.log_file import opened_log
 from checkpoint_action.report.words import size
 from checkpoint_action.runner.disguises import CREDENTIALS, disguised
 from checkpoint_action.runner.masks import MaskWatcher
 from checkpoint_action.runner.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -126,7 +126,7 @@ def _masked(logs: Iterable[StepLog]) -> set[str]:
     for log in logs:
         watcher = MaskWatcher()
         try:
-            with _opened(log.path) as file:
+            with opened_log(log.path, through_links=False) as file:
                 while data := file.read(_CHUNK):
                     watcher.write(data)
         except OSError:
@@ -138,7 +138,7 @@ def _masked(logs: Iterable[StepLog]) -> set[str]:
 
 def _size(path: Path, notes: list[str], step: str) -> int | None:
     try:
-        with _opened(path) as file:
+        with opened_log(path, through_links=False) as file:
             return os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         return None  # it never came to a try
@@ -168,7 +168,7 @@ def _free_name(step: str, names: set[str]) -> str:
 
 
 def _copy(source: Path, target: Path, patterns: list[Pattern], share: int) -> None:
-    with _opened(source) as file, target.open("wb") as out:
+    with opened_log(source, through_links=False) as file, target.open("wb") as out:
         length = os.fstat(file.fileno()).st_size
         if length <= share:
             redactor = Redactor((), out.write, patterns=patterns)
@@ -191,16 +191,3 @@ def _feed(file: BinaryIO, redactor: Redactor, count: int) -> None:
     while count > 0 and (data := file.read(min(count, _CHUNK))):
         redactor.write(data)
         count -= len(data)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """A log to be read; whatever a step has put in its place must neither keep us waiting nor be taken for it.
-
-    :raises OSError: it cannot be opened, or is no regular file.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("it is no regular file")
-        yield file

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.model import Status
+from checkpoint_action.report.glance import row_lines
 from checkpoint_action.report.words import decision_text, duration
 from checkpoint_action.store.codec import record_to_json
 
@@ -33,36 +34,16 @@ def status_lines(job: str, steps: list[str], records: Mapping[str, Record], rate
     :param steps: ids in order; steps that have no record are pending.
     :param rate: what a machine costs: a last line then says what the done steps are worth.
     """
-    if not steps:
-        return [f"job {job}: nothing recorded"]
-    words = {step: _status(records.get(step)) for step in steps}
-    width, beside = max(map(len, steps)), max(11, *map(len, words.values()))
-    lines = [f"job {job}"]
-    for step, word in words.items():
-        record = records.get(step)
-        if record is None:
-            lines.append(f"{step:<{width}}  {word}")
-            continue
-        ended = "" if record.status is Status.RUNNING or not record.tries else duration(record.duration)
-        code = "" if record.exit_code is None else f"exit code {record.exit_code}"
-        code = f"signal {record.signal}" if record.signal is not None else code
-        tries = f"{record.tries} tries" if record.tries > 1 else ""
-        rest = ", ".join(part for part in (ended, code, tries) if part)
-        lines.append(f"{step:<{width}}  {word:<{beside}}  {rest}".rstrip())
-    if rate is not None:
-        worth = sum(record.duration for step, record in records.items() if step in words and _is_done(record))
+    lines = row_lines(job, steps, {step: record_to_json(record) for step, record in records.items()})
+    if rate is not None and steps:
+        named = set(steps)
+        worth = sum(record.duration for step, record in records.items() if step in named and _is_done(record))
         lines.append(f"what is done took {duration(worth)} ({rate.cost(worth)})")
     return lines
 
 
 def _is_done(record: Record) -> bool:
     return record.status is Status.DONE
-
-
-def _status(record: Record | None) -> str:
-    if record is None:
-        return Status.PENDING.value
-    return f"{record.status.value} (accepted)" if record.accepted else record.status.value
 
 
 def decision_json(decision: Decision) -> dict[str, str]:

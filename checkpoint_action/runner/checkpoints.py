@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -60,6 +61,7 @@ class Checkpoints:
         its files since.
     :param missed: told that the store has nothing of the job, with what it says of its reach (or nothing).
     :ivar in_store: all records that the store told of when it was asked.
+    :ivar left_here: by path, what steps done on this machine left there whose records gave way to the store's.
     :ivar told: by step that was learned of, the key of the archive that was the first to tell its record.
     """
 
@@ -96,6 +98,7 @@ class Checkpoints:
         self._read_only = read_only
         self._unreadable = off
         self.in_store: Mapping[str, Record] = {}
+        self.left_here: dict[str, set[str]] = {}
 
         def is_stopping() -> bool:
             return stop is not None and stop.signum is not None
@@ -162,6 +165,7 @@ class Checkpoints:
         local: Mapping[str, Record] = MappingProxyType({}),
         *,
         look_only: bool = False,
+        choose: Callable[[Mapping[str, Record], Mapping[str, Record]], dict[str, Record]] = to_take_over,
     ) -> dict[str, Record]:
         """The records of steps that another machine has finished, or left unfinished, as far as they are to be used.
 
@@ -170,6 +174,7 @@ class Checkpoints:
         :param steps: ids of the job's steps.
         :param local: the records of this machine; see :func:`~checkpoint_action.runner.merging.to_take_over`.
         :param look_only: whether the workspace stays as it is.
+        :param choose: which of the records that the store tells go before this machine's.
         :raises StoreError: the store fails, and it is required.
         """
         try:
@@ -191,14 +196,19 @@ class Checkpoints:
                 self._missed(self._store.reach)
             return {}
         self.in_store = state.records
-        taken = to_take_over(local, state.records)
-        mine = {step: record for step, record in local.items() if step not in taken and self._is_here(record)}
+        taken = choose(local, state.records)
+        for record in (local[step] for step in taken if step in local and local[step].status is Status.DONE):
+            for entry in record.layer.entries:
+                self.left_here.setdefault(entry.path, set()).add(entry.content)
+        mine = self._still_here({step: record for step, record in local.items() if step not in taken}, state.records)
         self._uploads.known.update({**state.records, **mine}, state.told)
         origins = [one for one in map(self._keys.origin, state.told.values()) if one is not None]
         self._uploads.number_after(max((one.sequence for one in origins), default=0))
         self.told = state.told
         self._uploads.known.sources = state.sources
-        self._unfinished.learn(taken)
+        # Also what a run learned of that died before it came to it.
+        same = {step: record for step, record in state.records.items() if local.get(step) == record}
+        self._unfinished.learn({**same, **taken})
         if local or look_only:  # the files here have the times that this machine's steps have seen
             return taken
         try:
@@ -207,9 +217,35 @@ class Checkpoints:
             self._warn(f"{self._store.name}: the files did not all get their times back ({reason(error)})")
         return taken
 
-    def _is_here(self, record: Record) -> bool:
-        """Whether a record's archive is in this store, and not in another that its job was in before."""
-        return record.archive is not None and record.archive.key.startswith(self._keys.prefix)
+    def pass_over(self) -> None:
+        """Have what is kept from now on count as newer than all there is, without taking any of that over.
+
+        :raises StoreError: the store fails, and it is required.
+        """
+        try:
+            [newest] = self._archives.find([self._keys.prefix])
+        except StoreStoppedError:
+            return
+        except StoreError as error:
+            self._failed(error)
+            return
+        origin = None if newest is None else self._keys.origin(newest.key)
+        if origin is not None:
+            self._uploads.number_after(origin.sequence)
+
+    def _still_here(self, local: Mapping[str, Record], told: Mapping[str, Record]) -> dict[str, Record]:
+        """Those of this machine's records whose archives this store has.
+
+        They may be in another that the job was in before, or gone. What the store tells of itself is believed.
+        """
+        named = {record.archive.key for record in told.values() if record.archive is not None}
+        kept = {
+            step: record
+            for step, record in local.items()
+            if record.archive is not None and record.archive.key.startswith(self._keys.prefix)
+        }
+        lost = self.lost({step: one for step, one in kept.items() if one.archive and one.archive.key not in named})
+        return {step: record for step, record in kept.items() if step not in lost}
 
     @property
     def off(self) -> str:
@@ -231,19 +267,26 @@ class Checkpoints:
             return set()
         return {step for step, key in kept.items() if key in gone}
 
-    def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> None:
+    def restore(self, record: Record, acceptable: Callable[[str], Collection[str]], stay: Collection[str] = ()) -> None:
         """Put back what a step left: all of it, or nothing.
 
         Nothing at a path is as good as what was there before the step: it may have been there from an earlier try of
         it, and nothing is lost.
 
         :param acceptable: contents of a path, besides those the layer knows, that may be written over.
+        :param stay: paths that stay as they are.
         :raises StoreError: it cannot be put back, for whatever reason.
         """
         if record.archive is None:
             raise StoreError("it was not kept")
         self._before = None
-        self._put_back(record.archive, record.layer, self._workspace.root, lambda path: {"", *acceptable(path)})
+        self._put_back(
+            record.archive,
+            record.layer,
+            self._workspace.root,
+            lambda path: {"", *acceptable(path), *self.left_here.get(path, ())},
+            stay,
+        )
 
     def restore_progress(self, step: str, folder: Path) -> int | None:
         """Put back what an unfinished try on another machine left, all of it or nothing.
@@ -255,7 +298,12 @@ class Checkpoints:
         return self._unfinished.restore(step, folder, self._before)
 
     def _put_back(
-        self, where: ArchiveRef, layer: Layer, root: Path, acceptable: Callable[[str], Collection[str]]
+        self,
+        where: ArchiveRef,
+        layer: Layer,
+        root: Path,
+        acceptable: Callable[[str], Collection[str]],
+        stay: Collection[str] = (),
     ) -> None:
         side = self._folder / "side"
         try:
@@ -264,7 +312,7 @@ class Checkpoints:
                 self._workspace.check_kept(layer)
             archive = self._archives.fetch(Found(where.key))
             unpack_layer(archive, where.layer, layer, side)
-            apply_layer(side, root, layer, acceptable)
+            apply_layer(side, root, _without(layer, stay, side), acceptable)
         except StoreError:
             raise
         except Exception as error:  # nothing that a store holds may cost the job
@@ -415,3 +463,16 @@ class Checkpoints:
         :raises StoreError: not everything got there, and the store is required.
         """
         self._uploads.finish(seconds, seconds_on_stop)
+
+
+def _without(layer: Layer, stay: Collection[str], side: Path) -> Layer:
+    """A layer without some paths, which go from where it was unpacked, too: what is new is moved folder by folder."""
+    if not stay:
+        return layer
+    for entry in sorted(layer.entries, key=lambda entry: entry.path, reverse=True):
+        if entry.path in stay and entry.type != "link":  # which are not made there
+            with suppress(OSError):
+                place = side / entry.path
+                place.rmdir() if entry.type == "dir" else place.unlink()
+    entries = tuple(entry for entry in layer.entries if entry.path not in stay)
+    return replace(layer, entries=entries, deleted=tuple(path for path in layer.deleted if path not in stay))

@@ -62,7 +62,7 @@ def kill_marked(tokens: Collection[str]) -> bool:
 
     :returns: whether anything was left.
     """
-    if not tokens:
+    if sys.platform == "win32" or not tokens:  # there a job object ends them
         return False
     doomed: set[int] = set()
     for _ in range(_LOOKS):
@@ -223,17 +223,27 @@ def _table_by_psutil() -> dict[int, _Process]:
     table = {}
     for process in psutil.process_iter(["pid", "ppid", "create_time", "status"]):
         info = process.info
-        try:
-            session = os.getsid(info["pid"]) if sys.platform != "win32" else 0
-        except OSError:
-            session = 0
         table[info["pid"]] = _Process(
-            info["ppid"] or 0, session, repr(info["create_time"]), info["status"] == psutil.STATUS_ZOMBIE
+            info["ppid"] or 0,
+            _session(info["pid"]),
+            repr(info["create_time"]),
+            info["status"] == psutil.STATUS_ZOMBIE,
         )
     return table
 
 
+def _session(pid: int) -> int:
+    if sys.platform == "win32":
+        return 0
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
 def _group(pid: int) -> int | None:
+    if sys.platform == "win32":
+        return None
     try:
         return os.getpgid(pid)
     except OSError:

@@ -94,7 +94,8 @@ def _in_address(byte: int) -> bytes:
         return char
     spaces = rb"|\+" if char == b" " else b""
     first, second = (f"[{digit}{digit.lower()}]" if digit.isalpha() else digit for digit in f"{byte:02X}")
-    return rb"(?:\\?" + re.escape(char) + b"|%" + f"{first}{second}".encode() + spaces + b")"
+    # The longer form first: a percent sign is the beginning of its own.
+    return b"(?:%" + f"{first}{second}".encode() + rb"|\\?" + re.escape(char) + spaces + b")"
 
 
 def _in_base64(line: bytes) -> Iterable[tuple[int, tuple[bytes, ...]]]:

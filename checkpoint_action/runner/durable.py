@@ -18,9 +18,11 @@ def replace_file(path: Path, data: bytes) -> None:
 
     :raises OSError: it cannot be written; the old file is then as it was.
     """
-    temporary = Path(f"{path}.tmp")  # whoever writes holds the job's lock, so the next one takes what a kill left over
+    temporary = Path(f"{path}.tmp")  # whoever writes holds the job's lock: one that is there is what a kill left
+    temporary.unlink(missing_ok=True)
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), _PRIVATE)
+        # Nobody else's file, nor what a link there leads to, is written to.
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), _PRIVATE)
         try:
             _write_all(fd, data)
             os.fsync(fd)

@@ -135,7 +135,7 @@ class Engine:
         self._running: dict[str, Step] = {}
         self._left = LeftAlone(
             options.selection.left,
-            lambda record: self._keeping.restore(record, self._planner.ownership.known_contents),
+            self._put_back,
         )
         looked_at = options.selection.scope(job)
         self._schedule = Schedule(job, looked_at)
@@ -277,12 +277,15 @@ class Engine:
         record = self._journal.records[step.id]
         begin = self._clock()
         self._tell(events.StepRestoring(position, record))
-        if fault := self._keeping.restore(record, self._planner.ownership.known_contents):
+        if fault := self._put_back(record):
             return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, fault)
         self._planner.restored()
         self._tally.restored(record)
         self._tell(events.StepRestored(position, decision, record, self._clock() - begin))
         return decision
+
+    def _put_back(self, record: Record) -> str:
+        return self._keeping.restore(record, self._planner.ownership.known_contents, self._planner.to_stay(record))
 
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
         self._tell(events.StepStarted(position, decision, step.command))

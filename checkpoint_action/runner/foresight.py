@@ -108,12 +108,15 @@ class Foresight:
         elif record is None or record.status is not Status.DONE:
             self._unknown[step.id] = None
 
-    def decided(self, step: Step) -> None:
-        """A step has been decided on; where it is open now, what it declares to leave is not known."""
+    def decided(self, step: Step, *, runs: bool) -> None:
+        """A step has been decided on; where it is open and going to run, what it declares to leave is not known.
+
+        :param runs: whether it is going to run. One that is held leaves what is there.
+        """
         if self.active:
             position = self._ancestry.positions[step.id]
             self._remade.remove(position)
-            if self.is_open(step.id):
+            if runs and self.is_open(step.id):
                 self._remade.put(position, step)
 
 

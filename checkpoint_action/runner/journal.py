@@ -24,7 +24,7 @@ from checkpoint_action.runner.statefile import (
 from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from checkpoint_action.model import Record
     from checkpoint_action.runner.lock import JobLock
@@ -198,6 +198,7 @@ class Journal:
 
     :param lock: that lock, taken anew when somebody has removed its file.
     :param lost: told once when the state cannot be written, which then is no error: the run goes on without.
+    :ivar order: the mark of the job file, and the ids of its steps in order, for who looks at the snapshot alone.
     """
 
     def __init__(
@@ -217,6 +218,7 @@ class Journal:
         self._fd: int | None = None
         self._settled = loaded.settled
         self._aside = loaded.damaged_snapshot
+        self.order: tuple[str, Sequence[str]] | None = None
 
     def open(self) -> None:
         """Make ready to record.
@@ -370,7 +372,7 @@ class Journal:
 
     def _fold(self) -> None:
         snapshot = Snapshot(self._sequence, self.records, self._paths.job)
-        replace_file(self._paths.snapshot, write_snapshot(self._paths.job, snapshot))
+        replace_file(self._paths.snapshot, write_snapshot(self._paths.job, snapshot, self.order))
         replace_file(self._paths.journal, _base_lines(snapshot))
         self._settled = True
 

@@ -39,16 +39,17 @@ class Keeping:
         self._stop = stop
         self._tell = tell
 
-    def restore(self, record: Record, acceptable: Callable[[str], Collection[str]]) -> str:
+    def restore(self, record: Record, acceptable: Callable[[str], Collection[str]], stay: Collection[str]) -> str:
         """Put back what a done step left; why that cannot be, or an empty text.
 
         :param acceptable: contents of a path, besides those the layer knows, that may be written over.
+        :param stay: paths that stay as they are.
         :raises StoppedError: the run is being stopped.
         """
         if self._checkpoints is None:
             return "no store is used"
         try:
-            self._checkpoints.restore(record, acceptable)
+            self._checkpoints.restore(record, acceptable, stay)
         except StoreError as error:
             if self._stop.signum is not None:
                 raise StoppedError from error

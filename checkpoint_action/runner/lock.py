@@ -36,6 +36,7 @@ class JobLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
+        self._pid = 0
 
     def acquire(self, wait: float | None = 0, sleep: Callable[[float], object] = time.sleep) -> None:
         """Take the lock.
@@ -88,7 +89,7 @@ class JobLock:
         if not self._is_current(fd):
             os.close(fd)  # removed between open and lock: whoever comes next would lock another file
             return self._try()
-        self._fd = fd
+        self._fd, self._pid = fd, os.getpid()
         with suppress(OSError):  # only for people
             os.ftruncate(fd, 0)
             _write(fd)
@@ -125,12 +126,17 @@ class JobLock:
     def release(self, *, remove: bool = False) -> None:
         """Give the lock back.
 
+        A process that has forked from ours and lives on must not hold it any longer, nor give it back for us.
+
         :param remove: whether the file goes too; safe, as :meth:`acquire` looks again at what it has locked.
         """
         if self._fd is not None:
-            if remove:
+            if self._pid == os.getpid():
+                if remove:
+                    with suppress(OSError):
+                        self._path.unlink()
                 with suppress(OSError):
-                    self._path.unlink()
+                    _unlock(self._fd)
             os.close(self._fd)
             self._fd = None
 
@@ -144,6 +150,13 @@ def _lock(fd: int) -> None:
         import fcntl  # noqa: PLC0415  # not on Windows
 
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(fd: int) -> None:
+    if sys.platform != "win32":  # there the end of the descriptor is that of the lock
+        import fcntl  # noqa: PLC0415  # not on Windows
+
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _write(fd: int) -> None:

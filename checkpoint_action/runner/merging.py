@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Status
+from checkpoint_action.runner.fingerprint import fingerprint
+from checkpoint_action.runner.plan import Planner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from checkpoint_action.model import Record
+    from checkpoint_action.model import Job, Record
+    from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["to_take_over"]
+__all__ = ["choosing", "to_take_over"]
 
 
 def to_take_over(local: Mapping[str, Record], told: Mapping[str, Record]) -> dict[str, Record]:
@@ -37,3 +40,37 @@ def _goes_before(told: Record, local: Record) -> bool:
     if same:
         return told.result == local.result and told.archive is not None and (local.archive is None or is_later)
     return is_later
+
+
+def choosing(
+    job: Job, env: Mapping[str, str], digests: ContentDigests | None = None
+) -> Callable[[Mapping[str, Record], Mapping[str, Record]], dict[str, Record]]:
+    """What :func:`to_take_over` gives, but for steps that this machine has done with just what there is now.
+
+    Another machine may have done them since with something else, on another branch, say: that is no news here.
+
+    :param env: the outside environment.
+    """
+
+    def choose(local: Mapping[str, Record], told: Mapping[str, Record]) -> dict[str, Record]:
+        taken = to_take_over(local, told)
+        if not any(_is_torn(local.get(step), record) for step, record in taken.items()):
+            return taken
+        planner = Planner(job, local, env, digests=digests)
+        for step in job.steps:
+            record = taken.get(step.id)
+            if record is None:
+                continue
+            mine = local.get(step.id)
+            if mine is not None and _is_torn(mine, record) and fingerprint(planner.parts(step)) == mine.fingerprint:
+                del taken[step.id]
+            else:
+                planner.recorded(record)
+        return taken
+
+    return choose
+
+
+def _is_torn(local: Record | None, told: Record) -> bool:
+    """Whether a step is done here and there, with different things."""
+    return local is not None and local.status is Status.DONE and local.fingerprint != told.fingerprint

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.model import SYSTEM_SHELL, Step
 from checkpoint_action.runner.descendants import MARKER
 from checkpoint_action.runner.process import Command, End, Limits, run_command
+from checkpoint_action.runner.redact import Redactor
 from checkpoint_action.runner.shells import shell_command
 from checkpoint_action.runner.tally import INCOMPLETE
 
@@ -34,6 +35,7 @@ def run_on_finish(
     write: Callable[[bytes], None],
     stop: StopRequest,
     *,
+    secrets: tuple[bytes, ...] = (),
     longest: float = LONGEST,
 ) -> str:
     """Run the command to its end.
@@ -42,6 +44,7 @@ def run_on_finish(
     :param env: all of its environment.
     :param write: gets its output.
     :param stop: ends it early.
+    :param secrets: values that do not show in its output.
     :param longest: seconds after which it is killed with all that it started.
     :returns: what went wrong, in a line; empty where nothing did.
     """
@@ -50,7 +53,11 @@ def run_on_finish(
         step = Step("on-finish", text, SYSTEM_SHELL, Path.cwd())
         with shell_command(step, env, token) as argv:
             command = Command(argv, step.cwd, {**env, MARKER: token})
-            outcome = run_command(command, Limits(timeout=longest, grace=_GRACE), write, stop)
+            redactor = Redactor(secrets, write) if secrets else None
+            taker = write if redactor is None else redactor.write
+            outcome = run_command(command, Limits(timeout=longest, grace=_GRACE), taker, stop)
+            if redactor is not None:
+                redactor.close()
     except OSError as error:
         return f"the command of --on-finish cannot be started: {error.strerror or error}"
     said = f"; {'; '.join(outcome.notes)}" if outcome.notes else ""

@@ -22,6 +22,7 @@ LONGEST_WAIT = 3600.0
 _PAUSE = 1.0  # seconds between probes
 _CONNECT = 5.0  # seconds a probe may take
 _LOOK = 0.1  # seconds between looks at a probe that runs
+_PATIENCE = 2.0  # seconds that a first probe may take without anybody being told
 
 
 def _answers(host: str, port: int) -> bool:
@@ -37,6 +38,7 @@ def wait_online(
     stop: StopRequest,
     *,
     limit: float = LONGEST_WAIT,
+    waiting: Callable[[], object] = lambda: None,
     answers: Callable[[str, int], bool] = _answers,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
@@ -44,11 +46,20 @@ def wait_online(
 
     :param endpoint: ``HOST:PORT``.
     :param limit: seconds.
+    :param waiting: called once where the address does not answer at once.
     :param answers: makes one probe. It runs in a thread of its own, as looking up a name may hang without a network.
     :returns: whether a connection succeeded.
     """
     host, port = parse_endpoint(endpoint)
-    end = clock() + limit
+    begun = clock()
+    end, told = begun + limit, False
+
+    def tell() -> None:
+        nonlocal told
+        if not told:
+            told = True
+            waiting()
+
     while True:
         result: list[bool] = []
         probe = threading.Thread(target=lambda found=result: found.append(answers(host, port)), daemon=True)
@@ -56,7 +67,10 @@ def wait_online(
         while probe.is_alive():
             if clock() >= end or stop.wait(_LOOK):
                 return False
+            if clock() - begun >= _PATIENCE:
+                tell()
         if result and result[0]:
             return True
+        tell()
         if clock() >= end or stop.wait(_PAUSE):
             return False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.model import AUTO, Action, Decision, Entry, Layer, Plan, Reason, Record, Status, Values
 from checkpoint_action.runner.ancestry import Ancestry, NearestLeavers
+from checkpoint_action.runner.entries import entry_of
 from checkpoint_action.runner.fingerprint import (
     NOT_AS_LEFT,
     TRACKED_INPUTS,
@@ -21,8 +22,10 @@ from checkpoint_action.runner.handed_on import HandedOn
 from checkpoint_action.runner.hashing import ContentDigests, never
 from checkpoint_action.runner.ignored import IgnoredFiles
 from checkpoint_action.runner.outputs import differences, locate, verify
+from checkpoint_action.runner.ownership import Ownership, paths_of
 from checkpoint_action.runner.progress import covered
 from checkpoint_action.runner.selection import Held, Selection
+from checkpoint_action.runner.tracked import tracked_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Job, Step
 
-__all__ = ["Ownership", "Planner", "plan_job"]
+__all__ = ["Planner", "plan_job"]
 
 _BEFORE = {
     Status.FAILED: Reason.FAILED_BEFORE,
@@ -39,71 +42,6 @@ _BEFORE = {
     Status.RUNNING: Reason.INTERRUPTED_BEFORE,
     Status.PENDING: Reason.NEVER_RAN,
 }
-
-
-class Ownership:
-    """Which done step last wrote each path.
-
-    A path must be as the last done step that owns it left it: an earlier step is not blamed for a later one's edit.
-    """
-
-    def __init__(self) -> None:
-        self._claims: dict[str, dict[int, Entry | None]] = {}
-
-    def put(self, position: int, old: Layer, new: Layer) -> None:
-        """A step's layer takes the place of its former one.
-
-        :param position: the step's place in the job.
-        """
-        for path in _paths(old):
-            claims = self._claims.get(path, {})
-            claims.pop(position, None)
-            if not claims:
-                self._claims.pop(path, None)
-        for entry in new.entries:
-            self._claims.setdefault(entry.path, {})[position] = entry
-        for path in new.deleted:
-            self._claims.setdefault(path, {})[position] = None
-
-    def wanted(self, paths: list[str]) -> dict[str, Entry | None]:
-        """What each path should be; ``None`` where a step removed it."""
-        wanted: dict[str, Entry | None] = {}
-        for path in paths:
-            claims = self._claims[path]
-            wanted[path] = claims[max(claims)]
-        return wanted
-
-    def wanted_before(self, position: int, paths: list[str]) -> dict[str, Entry | None]:
-        """What each path should be when a step starts: as the last step before it left it.
-
-        :param position: the step's place in the job.
-        """
-        wanted: dict[str, Entry | None] = {}
-        for path in paths:
-            claims = self._claims[path]
-            wanted[path] = claims[max(claim for claim in claims if claim < position)]
-        return wanted
-
-    def overwritten(self, position: int, path: str, present: Entry | None) -> bool:
-        """Whether a path is as a step after this one left it.
-
-        :param position: the step's place in the job.
-        :param present: what is there.
-        """
-        claims = self._claims.get(path, {})
-        last = max(claims, default=position)
-        if last <= position:
-            return False
-        left = claims[last]
-        return left is present if left is None or present is None else left.content == present.content
-
-    def known_contents(self, path: str) -> set[str]:
-        """Each content that a done step left at a path; an empty text where one removed it."""
-        return {entry.content if entry else "" for entry in self._claims.get(path, {}).values()}
-
-
-def _paths(layer: Layer) -> list[str]:
-    return [*(entry.path for entry in layer.entries), *layer.deleted]
 
 
 class Planner:
@@ -136,6 +74,9 @@ class Planner:
         self._records: dict[str, Record] = {}
         self.digests = digests or ContentDigests(stopped)
         self._ignored = ignored or IgnoredFiles(job.root, env)
+        self._read: dict[
+            str, str
+        ] = {}  # by step, the digest of the tracked files as they are, where another one counts
         self._looked: dict[tuple[tuple[str, ...], Path], dict[str, str]] | None = {} if at_rest else None
         # Whoever goes on without the store whose scope made them count must find the same steps done.
         self._tracked = any(TRACKED_INPUTS in record.parts for record in records.values())
@@ -164,6 +105,28 @@ class Planner:
         self._leavers.put(record.step, leaves=bool(owned.entries or owned.deleted))
         self.handed_on.put(position, record.values if record.status is Status.DONE else Values())
 
+    def to_stay(self, record: Record) -> set[str]:
+        """Paths of a step that is to be put back which are as a later done step left them, and no archive has them.
+
+        They would be lost, and that step with them. Where a step in between is to run, it needs them as they were then.
+        """
+        position = self._ancestry.positions[record.step]
+        ids = [step.id for step in self._job.steps]
+        stay = set()
+        for path in paths_of(record.layer):
+            try:
+                present = entry_of(locate(self._job.root, path), path, self.digests)
+            except OSError:
+                continue
+            last = self.ownership.stays(position, path, present)
+            if last is None:
+                continue
+            after = [self._records.get(step) for step in ids[position + 1 : last + 1]]
+            done = [one for one in after if one is not None and one.status is Status.DONE]
+            if len(done) == len(after) and done[-1].archive is None:
+                stay.add(path)
+        return stay
+
     def restored(self) -> None:
         """Take note that the files of a step are back, among them some that git may ignore."""
         self._ignored.forget()
@@ -183,7 +146,25 @@ class Planner:
             looked=self._looked,
             movable=self._job.movable,
         )
+        if step.tracked_inputs:
+            self._look_behind_later_steps(step, parts)
         return parts | self.handed_on.seen_by(step).parts(step)
+
+    def _look_behind_later_steps(self, step: Step, parts: dict[str, str]) -> None:
+        """Have tracked files count as the step found them, where it and later steps alone have changed them since."""
+        self._read.pop(step.id, None)
+        record = self._records.get(step.id)
+        then = record.parts.get(TRACKED_INPUTS) if record is not None else None
+        if then is None or then == parts[TRACKED_INPUTS]:
+            return
+        position = self._ancestry.positions[step.id]
+
+        def found(path: str, present: Entry | None) -> str | None:
+            return self.ownership.found_by(position, path, present)
+
+        if tracked_digest(self._job.root, self.digests, self._env, found) == then:
+            self._read[step.id] = parts[TRACKED_INPUTS]
+            parts[TRACKED_INPUTS] = then
 
     def _result(self, step: str) -> str:
         if foreseen := self._foresight.result(step):
@@ -209,7 +190,7 @@ class Planner:
         decision = self.held.judge(step, wish, assumed=assumed)
         if wish.action is Action.RUN and (decision.action is Action.STOP or self._foresight.active):
             self._foresight.expect(step, parts, record, opener)
-        self._foresight.decided(step)
+        self._foresight.decided(step, runs=decision.action is Action.RUN)
         return decision
 
     def _judge(self, step: Step, parts: Mapping[str, str], record: Record | None) -> Decision:
@@ -244,11 +225,13 @@ class Planner:
         :param beside: steps that run now; what they declare to leave is in their hands.
         """
         started, notes = dict(parts), []
+        if step.id in self._read:
+            started[TRACKED_INPUTS] = self._read[step.id]
         position = self._ancestry.positions[step.id]
         for need in step.needs:
             for owner in self._leavers.of(need):
                 left = self._job.steps[self._ancestry.positions[owner]]
-                paths = _paths(_owned(self._records[owner], left, self._job.root))
+                paths = paths_of(_owned(self._records[owner], left, self._job.root))
                 wanted = self.ownership.wanted_before(position, paths)
                 for path, present, reason, text in differences(paths, wanted, self._job.root, self.digests):
                     place = os.path.normpath(locate(self._job.root, path))
@@ -271,7 +254,7 @@ class Planner:
 
     def _look_at_outputs(self, step: Step, record: Record) -> Decision:
         paths = [
-            path for path in _paths(record.layer) if not self._foresight.is_remade(step, locate(self._job.root, path))
+            path for path in paths_of(record.layer) if not self._foresight.is_remade(step, locate(self._job.root, path))
         ]
         difference = verify(paths, self.ownership.wanted(paths), self._job.root, self.digests)
         if difference is None:

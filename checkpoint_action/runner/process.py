@@ -140,13 +140,13 @@ def start_tree(command: Command, write: Callable[[bytes], None], stop: StopReque
 
     :raises OSError: it cannot be started.
     """
-    if sys.platform == "win32":
-        from checkpoint_action.runner.process_windows import WindowsTree  # noqa: PLC0415  # platform's own
+    if sys.platform != "win32":
+        from checkpoint_action.runner.process_posix import PosixTree  # noqa: PLC0415  # platform's own
 
-        return WindowsTree(command, write, stop)
-    from checkpoint_action.runner.process_posix import PosixTree  # noqa: PLC0415  # platform's own
+        return PosixTree(command, write, stop)
+    from checkpoint_action.runner.process_windows import WindowsTree  # noqa: PLC0415  # platform's own
 
-    return PosixTree(command, write, stop)
+    return WindowsTree(command, write, stop)
 
 
 def _too_long(command: Command, error: Exception) -> str:

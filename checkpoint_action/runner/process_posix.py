@@ -15,11 +15,14 @@ from checkpoint_action.runner import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from checkpoint_action.runner.process import Command
     from checkpoint_action.runner.stop import StopRequest
 
 __all__ = ["PosixTree"]
+
+assert sys.platform != "win32"  # noqa: S101  # by which a type checker for Windows knows that the rest is not for it
 
 _CHUNK = 1 << 18
 _PIPE_SIZE = 1 << 20
@@ -34,6 +37,8 @@ class PosixTree:
         self._closing = ExitStack()
         self._ended = False
         self._size = _terminal_size() if command.terminal else b""
+        self._mode = _terminal_mode() if command.interactive else None
+        self._was_ended = False
         self._selector = self._closing.enter_context(selectors.DefaultSelector())
         try:
             wake = self._closing.enter_context(stop.subscribe())
@@ -117,6 +122,7 @@ class PosixTree:
             key.data()
 
     def interrupt(self, signum: int) -> list[str]:
+        self._was_ended = True
         notes = self._signal_group(signum)
         if self._leads_group or self._process.returncode is not None:
             notes += self._lineage.signal_strays(signal.SIGTERM)
@@ -178,6 +184,8 @@ class PosixTree:
 
     def close(self) -> None:
         self._close_output()
+        if self._mode is not None and (self._was_ended or (self._process.returncode or 0) < 0):
+            _set_terminal_mode(self._mode)
         self._closing.close()
         self._lineage.forget()
         descendants.reap_orphans()
@@ -217,6 +225,25 @@ def _terminal_size() -> bytes:
         return fcntl.ioctl(1, termios.TIOCGWINSZ, bytes(8))
     except OSError:
         return b""
+
+
+def _terminal_mode() -> list[Any] | None:
+    """How the terminal that a command reads from works; nothing where there is none."""
+    import termios  # noqa: PLC0415  # not on Windows
+
+    try:
+        return termios.tcgetattr(0)
+    except (OSError, termios.error):
+        return None
+
+
+def _set_terminal_mode(mode: list[Any]) -> None:
+    """Put right what a command that was ended cannot put right itself, as a shell does; not from the background."""
+    import termios  # noqa: PLC0415  # not on Windows
+
+    with suppress(OSError, termios.error):
+        if os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) != mode:
+            termios.tcsetattr(0, termios.TCSANOW, mode)
 
 
 def _drain(fd: int) -> None:

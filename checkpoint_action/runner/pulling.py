@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import StoreError
 from checkpoint_action.model import Action, Status
 from checkpoint_action.runner.entries import entry_of
+from checkpoint_action.runner.merging import choosing
 from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.plan import Planner
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.checkpoints import Checkpoints
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import Journal
+    from checkpoint_action.runner.progress import ProgressFolders
 
 __all__ = ["Pulled", "pull"]
 
@@ -29,12 +31,14 @@ class Pulled:
     :param learned: ids of the steps of which the store told something new.
     :param restored: ids of the steps whose files were put back.
     :param there: ids of the done steps whose files were there already.
+    :param continued: ids of the steps that are to run, and go on from what their last try left, which was put back.
     :param left: ids of the steps that are to run, with why.
     """
 
     learned: tuple[str, ...]
     restored: tuple[str, ...]
     there: tuple[str, ...]
+    continued: tuple[str, ...]
     left: Mapping[str, str]
 
 
@@ -43,6 +47,7 @@ def pull(
     journal: Journal,
     env: Mapping[str, str],
     checkpoints: Checkpoints,
+    progress: ProgressFolders,
     *,
     may_overwrite: Callable[[list[str]], bool],
     restoring: Callable[[Record], None],
@@ -52,6 +57,7 @@ def pull(
     """Take over what the store tells, and put back what is missing.
 
     :param journal: the job's, which is held; it is opened when something is known to change.
+    :param progress: the steps' own folders.
     :param may_overwrite: asked about the files that have another content here than any step knows, before anything is
         changed.
     :param restoring: told of each step before its files are put back.
@@ -60,10 +66,11 @@ def pull(
     :raises StoreError: the store fails, and it is required.
     :raises StateWriteError: what it tells cannot be recorded.
     """
-    taken = checkpoints.learn([step.id for step in job.steps], journal.records)
+    choose = choosing(job, env, digests)
+    taken = checkpoints.learn([step.id for step in job.steps], journal.records, choose=choose)
     taken = {step.id: taken[step.id] for step in job.steps if step.id in taken}
     planner = Planner(job, {**journal.records, **taken}, env, digests=digests)
-    found = _conflicts(job, planner, {**journal.records, **taken})
+    found = _conflicts(job, planner, {**journal.records, **taken}, checkpoints.left_here)
     if found and not may_overwrite(sorted(found)):
         return None
     if checkpoints.in_store:
@@ -75,6 +82,7 @@ def pull(
 
     restored: list[str] = []
     there: list[str] = []
+    continued: list[str] = []
     left: dict[str, str] = {}
     for step in job.steps:
         decision = planner.foresee(step)
@@ -82,7 +90,7 @@ def pull(
             record = journal.records[step.id]
             restoring(record)
             try:
-                checkpoints.restore(record, acceptable)
+                checkpoints.restore(record, acceptable, planner.to_stay(record))
             except StoreError as error:
                 failed(record)
                 left[step.id] = str(error) or "it cannot be put back"
@@ -92,11 +100,23 @@ def pull(
         elif decision.action is Action.SKIP:
             there.append(step.id)
         else:
-            left[step.id] = decision.reason.value
-    return Pulled(tuple(taken), tuple(restored), tuple(there), left)
+            left[step.id] = decision.detail if decision.action is Action.STOP else decision.reason.value
+            unfinished = journal.records.get(step.id)
+            if unfinished is None or unfinished.partial is None:
+                continue
+            try:
+                if checkpoints.restore_progress(step.id, progress.make(step.id)) is not None:
+                    continued.append(step.id)
+            except (StoreError, OSError) as error:
+                failed(unfinished)
+                left[step.id] += f", without what its last try left: {error}"
+    progress.clear()
+    return Pulled(tuple(taken), tuple(restored), tuple(there), tuple(continued), left)
 
 
-def _conflicts(job: Job, planner: Planner, records: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
+def _conflicts(
+    job: Job, planner: Planner, records: Mapping[str, Record], left_here: Mapping[str, Collection[str]]
+) -> dict[str, tuple[str, ...]]:
     """The paths that hold what no step has left or found there, each with what may be written over if so wanted."""
     layers = [record.layer for record in records.values() if record.status is Status.DONE and record.archive]
     found: dict[str, tuple[str, ...]] = {}
@@ -108,7 +128,7 @@ def _conflicts(job: Job, planner: Planner, records: Mapping[str, Record]) -> dic
         if entry is None or entry.type == "dir":
             continue
         known = {layer.before[path] for layer in layers if path in layer.before}
-        if entry.content not in known | planner.ownership.known_contents(path):
+        if entry.content not in known.union(planner.ownership.known_contents(path), left_here.get(path, ())):
             found[path] = (entry.content,)
     return found
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import Action, Status
+from checkpoint_action.runner.merging import choosing
 from checkpoint_action.runner.plan import Planner
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def push(
     :param progress: the steps' own folders.
     :raises StoreError: the store fails, and it is required.
     """
-    checkpoints.learn([step.id for step in job.steps], journal.records)
     planner = Planner(job, journal.records, env, digests=digests)
+    choose = choosing(job, env, planner.digests)
+    checkpoints.learn([step.id for step in job.steps], journal.records, choose=choose)
     sent: list[str] = []
     there: list[str] = []
     left: dict[str, str] = {}

@@ -18,14 +18,28 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["FORMAT", "Basis", "Memory", "Question", "recalled", "stamp", "write_answer"]
+__all__ = [
+    "FORMAT",
+    "JOB_FILES",
+    "Basis",
+    "Memory",
+    "Question",
+    "content",
+    "is_held",
+    "mark_of",
+    "recalled",
+    "stamp",
+    "write_answer",
+]
 
 FORMAT = 1
 """Number of the layout of the file; described in docs/state.md."""
 
 _OURS = ".checkpoint-run-"
 _ENDING = ".plan"
-_JOB_FILE = "checkpoint.yml"
+JOB_FILES = ("checkpoint.yml", "checkpoint.yaml")
+"""The job files that are looked for in the current folder."""
+
 _VALUED = {"-f": "file", "--file": "file", "--state-dir": "state_dir", "--job": "job"}
 _OWN = "CHECKPOINT_"
 _COUNTING = ("GITHUB_", "RUNNER_")  # variables by which it is known where we run
@@ -45,7 +59,7 @@ class Question:
     def __init__(
         self, file: str | None = None, state_dir: str | None = None, job: str | None = None, *, json: bool = False
     ) -> None:
-        self.file = file or _JOB_FILE
+        self.file = file or JOB_FILES[0]
         self.state_dir = state_dir or "."
         self.job = job
         self.json = json
@@ -136,7 +150,7 @@ class Basis:
         try:
             seen = sha256()
             for path in (self.file, f"{self.state}.json", f"{self.state}.journal"):
-                seen.update(b"%s\0" % sha256(_content(path)).hexdigest().encode())
+                seen.update(b"%s\0" % sha256(content(path)).hexdigest().encode())
             texts = [_variables(self.variables, env), _stamp_of_index(f"{self.state}.index")]
             texts += [stamp(os.lstat(path)) for path in self.stamped]
             texts += [_listing(path) for path in self.listed]
@@ -163,11 +177,28 @@ def _stamp_of_index(path: str) -> str:
         return ""
 
 
-def _content(path: str) -> bytes:
+def content(path: str) -> bytes:
+    """What a file holds.
+
+    :raises OSError: it cannot be read, or is no regular file.
+    """
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe in its place would keep us for ever
         raise OSError("is no file")
     with open(path, "rb") as file:
         return file.read()
+
+
+def mark_of(file: str) -> str:
+    """A digest over all by which a job file says what the job is called and which steps it has.
+
+    :raises OSError: it cannot be read.
+    """
+    from hashlib import sha256  # noqa: PLC0415  # as above
+
+    from checkpoint_action import __version__  # noqa: PLC0415
+
+    folder = os.path.basename(os.path.dirname(os.path.realpath(file)))
+    return sha256(os.fsencode(f"{__version__}\0{folder}\0") + content(file)).hexdigest()
 
 
 def _variables(names: Sequence[str], env: Mapping[str, str]) -> str:
@@ -252,7 +283,7 @@ class Memory:
         :raises OSError: it cannot be read.
         :raises ValueError: it is damaged or of another format.
         """
-        head, _, body = _content(path).partition(b"\n")
+        head, _, body = content(path).partition(b"\n")
         if head + b"\n" != _head(body):
             raise ValueError("damaged")
         key, seen, lines, json, git, *lists = os.fsdecode(body).split(_BETWEEN)
@@ -293,15 +324,19 @@ def _recalled(question: Question, env: Mapping[str, str], *, held: bool) -> str 
         if name.startswith(_OURS) and name.endswith(_ENDING):
             memory = Memory.of(os.path.join(question.state_dir, name), question.file)
             if memory.key == key:
-                busy = not held and _is_held(f"{memory.basis.state}.lock")
+                busy = not held and is_held(f"{memory.basis.state}.lock")
                 if busy or memory.basis.look(env) != memory.seen:
                     return None
                 return memory.json if question.json else memory.lines
     return None
 
 
-def _is_held(path: str) -> bool:
-    """Whether a run is on."""
+def is_held(path: str) -> bool:
+    """Whether a run is on.
+
+    :param path: the job's lock file.
+    :raises OSError: there is none, or it cannot be looked at.
+    """
     if sys.platform == "win32":
         return True
     import fcntl  # noqa: PLC0415  # not on Windows

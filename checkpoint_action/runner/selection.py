@@ -76,6 +76,7 @@ class Held:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._causes: dict[str, tuple[Decision, ...]] = {}
+        self._doubts: dict[str, tuple[str, ...]] = {}  # what may yet be held, and by which steps left out
 
     def __contains__(self, step: str) -> bool:
         return step in self._causes
@@ -83,12 +84,17 @@ class Held:
     def forget(self, step: str) -> None:
         """There is something new on record of a step."""
         self._causes.pop(step, None)
+        self._doubts.pop(step, None)
 
     def judge(self, step: Step, decision: Decision, *, assumed: bool = False) -> Decision:
         """What becomes of a decision: the same, or :attr:`Action.STOP`.
 
+        What needs a step that ``--only`` leaves out, and of which it is not known yet whether it would have to run, may
+        run, and says in its detail that it may be left after all.
+
         :param assumed: whether the step may turn out not to run, once what it needs is settled.
         """
+        self.forget(step.id)
         held = [need for need in step.needs if need in self._causes]
         causes = list(dict.fromkeys(cause for need in held for cause in self._causes[need]))
         left_out = self._selection.leaves_out(step.id)
@@ -103,11 +109,22 @@ class Held:
             text = f"{IT_NEEDS}'{held[0]}', which is held back"
             decision = Decision(step.id, Action.STOP, Reason.NEEDS_CHANGED, text)
         else:
-            self._causes.pop(step.id, None)
-            if left_out and decision.action is Action.RUN:  # what needs it may still run, should it turn out not to
-                return replace(decision, action=Action.STOP, detail=f"{decision.detail}; --only leaves it out")
-            return decision
+            return self._doubted(step, decision) if self._selection.only and decision.action is Action.RUN else decision
         self._causes[step.id] = tuple(causes)
+        return decision
+
+    def _doubted(self, step: Step, decision: Decision) -> Decision:
+        """What becomes of a decision to run where nothing is in the way for all that is known."""
+        doubts = list(dict.fromkeys(name for need in step.needs for name in self._doubts.get(need, ())))
+        if self._selection.leaves_out(step.id):
+            doubts.append(step.id)
+            detail = f"{decision.detail}; --only leaves it out"
+            decision = replace(decision, action=Action.STOP, detail=detail)
+        elif doubts:
+            decision = replace(decision, detail=_what_to_add_to_be_sure(doubts))
+        else:
+            return decision
+        self._doubts[step.id] = tuple(doubts)
         return decision
 
 
@@ -124,6 +141,14 @@ def _what_to_add(causes: Sequence[Decision]) -> str:
     return f"{text}{also}; add {_listed([cause.step for cause in causes])} to --only"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _what_to_add_to_be_sure(doubts: Sequence[str]) -> str:
+    first, *others = doubts
+    if len(doubts) > _MOST:
+        text = f"left after all if {first} or one of {len(others)} more would have to run"
+        return f"{text}; to be sure, add them to --only (plan names each), or use --from {first}"
+    return f"left after all if {_listed(doubts, 'or')} would have to run; to be sure, add {_listed(doubts)} to --only"
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
     *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)} {word} {last}" if most else last

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.errors import Kind, StateError
 from checkpoint_action.model import Record, Status
+from checkpoint_action.runner import seals
+from checkpoint_action.runner.seals import CHECKSUM, CRC, FORMAT, dump
 from checkpoint_action.store.codec import record_from_json, record_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 __all__ = [
     "FORMAT",
@@ -26,12 +28,7 @@ __all__ = [
     "write_snapshot",
 ]
 
-FORMAT = 1
-"""Number of the layout of both files; described in docs/state.md."""
-
-_CHECKSUM = b'"checksum": "'
-_CRC = b'{"crc":"'
-_SIGNS = (_CRC, b'"format":', b'"seq":', b'"record":')
+_SIGNS = (CRC, b'"format":', b'"seq":', b'"record":')
 """What each journal line has once, so that lines whose ends are gone can still be counted."""
 _PLAIN = bytes(range(32, 127))
 """The bytes that we write."""
@@ -50,21 +47,22 @@ class Snapshot:
     job: str = field(default="", compare=False)
 
 
-def _dump(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def write_snapshot(job: str, snapshot: Snapshot, order: tuple[str, Sequence[str]] | None = None) -> bytes:
+    """The snapshot file: JSON, one record a line, closed by a checksum of all before it.
 
-
-def write_snapshot(job: str, snapshot: Snapshot) -> bytes:
-    """The snapshot file: JSON, one record a line, closed by a checksum of all before it."""
-    rows = [_dump(step) + b": " + _dump(record_to_json(record)) for step, record in snapshot.records.items()]
+    :param order: the mark of the job file, and the ids of its steps; no part of the state.
+    """
+    rows = [dump(step) + b": " + dump(record_to_json(record)) for step, record in snapshot.records.items()]
     head = [
-        b'{\n"format": %d,\n"job": %s,\n"sequence": %d,\n"steps": {' % (FORMAT, _dump(job), snapshot.sequence),
+        b'{\n"format": %d,\n"job": %s,\n"sequence": %d,\n' % (FORMAT, dump(job), snapshot.sequence),
+        b'"job_file": %s,\n"order": %s,\n' % (dump(order[0]), dump(order[1])) if order else b"",
+        b'"steps": {',
         b"\n" if rows else b"",
         b",\n".join(rows),
         b"\n},\n",
     ]
     body = b"".join(head)
-    return body + _CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body)
+    return body + CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body)
 
 
 def read_snapshot(data: bytes, name: str) -> Snapshot:
@@ -79,10 +77,10 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
         number = value["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedError("not a whole JSON document") from None
-    body, mark, rest = data.rpartition(_CHECKSUM)
+    body, rest, fits = seals.unseal(data)
     if type(number) is not int or number != FORMAT:
         _check_format(FORMAT if _is_ours(body, rest, number) else number, name)
-    if not mark or rest[:8] != b"%08x" % zlib.crc32(body):
+    if not fits:
         raise DamagedError("its checksum does not fit")
     try:
         records = {step: record_from_json(record) for step, record in value["steps"].items()}
@@ -93,7 +91,7 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
 
 def _is_ours(body: bytes, rest: bytes, number: object) -> bool:
     """Whether a snapshot is of our format but for an altered format number."""
-    mended = body.replace(b'"format": %s' % _dump(number), b'"format": %d' % FORMAT, 1)
+    mended = body.replace(b'"format": %s' % dump(number), b'"format": %d' % FORMAT, 1)
     return rest[:8] == b"%08x" % zlib.crc32(mended)
 
 
@@ -118,12 +116,12 @@ def journal_line(sequence: int, record: Record | None, job: str = "") -> bytes:
         rest["job"] = job
     if record is not None:
         rest["record"] = record_to_json(record)
-    return _line(sequence, rest)
+    return seals.line(sequence, rest)
 
 
 def forgetting_line(sequence: int, steps: Collection[str]) -> bytes:
     """One journal line: from here on nothing is recorded of these steps."""
-    return _line(sequence, {"forgotten": sorted(steps)})
+    return seals.line(sequence, {"forgotten": sorted(steps)})
 
 
 def journal_of(snapshot: Snapshot, data: bytes) -> bytes:
@@ -132,18 +130,7 @@ def journal_of(snapshot: Snapshot, data: bytes) -> bytes:
     :param data: what :func:`read_snapshot` has read as ``snapshot``. Of a file laid out in another way than
         :func:`write_snapshot` does it, this makes something that is no journal.
     """
-    rows = data.partition(b'"steps": {\n')[2].rpartition(b"\n},\n")[0]
-    opening = b'"format":%d,"seq":%d,"record":' % (FORMAT, snapshot.sequence)
-    bodies = [opening + row.partition(b'": ')[2] + b"}" for row in rows.split(b",\n")] if rows else []
-    return journal_line(snapshot.sequence, None, snapshot.job) + b"".join(map(_with_sum, bodies))
-
-
-def _line(sequence: int, rest: Mapping[str, object]) -> bytes:
-    return _with_sum(_dump({"format": FORMAT, "seq": sequence, **rest})[1:])
-
-
-def _with_sum(body: bytes) -> bytes:
-    return b'%b%08x",%b\n' % (_CRC, zlib.crc32(body), body)
+    return seals.journal_of(snapshot.sequence, snapshot.job, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +202,11 @@ class JournalReader:
             yield whole, line
             return
         begin = at = 0
-        while (at := line.find(_CRC, at)) >= 0:
+        while (at := line.find(CRC, at)) >= 0:
             inner = _first_object(line[at:])
             value = self._parse(inner)
             if value is None:
-                at += len(_CRC)
+                at += len(CRC)
                 continue
             if at - begin > 1:
                 yield None, line[begin:at]
@@ -254,8 +241,8 @@ class JournalReader:
             self._suspects.discard(step)
 
     def _parse(self, line: bytes) -> _Said | None:
-        crc, body = line[len(_CRC) : len(_CRC) + 8], line[len(_CRC) + 10 :]
-        if not line.startswith(_CRC) or crc != b"%08x" % zlib.crc32(body):
+        crc, body = line[len(CRC) : len(CRC) + 8], line[len(CRC) + 10 :]
+        if not line.startswith(CRC) or crc != b"%08x" % zlib.crc32(body):
             return None
         try:
             value = json.loads(b"{" + body)

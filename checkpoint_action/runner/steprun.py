@@ -134,10 +134,12 @@ class StepRunner:
         if step.wait_online:
             left = self._seconds_left()
             limit = LONGEST_WAIT if left is None else min(LONGEST_WAIT, left - self._grace)
-            if not wait_online(step.wait_online, self._stop, limit=0.0):
+
+            def waiting() -> None:
                 watcher.warn(f"step '{step.id}': waiting for {step.wait_online} to answer before the next try")
                 watcher.waiting(step.wait_online)
-                wait_online(step.wait_online, self._stop, limit=limit)
+
+            wait_online(step.wait_online, self._stop, limit=limit, waiting=waiting)
         return self._stop.signum is not None or not self._fits(0)
 
     def _try(self, step: Step, seen: Seen, number: int, watcher: StepWatcher) -> Try:
@@ -158,7 +160,10 @@ class StepRunner:
 
         def write(data: bytes) -> None:
             masks.write(data)
-            tee.write(data)
+            try:
+                tee.write(data)
+            except OSError as error:  # of whoever gets the output; it says nothing of the step
+                raise _TakerError from error
 
         if self._guardian is not None:
             self._guardian.watch(token)
@@ -172,6 +177,8 @@ class StepRunner:
                 outcome = self._run(command, self._limits(step), write, self._stop)
         except FolderError as error:
             outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (str(error),))
+        except _TakerError as error:
+            raise (error.__cause__ or error) from None
         except OSError as error:
             outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its files: {error}",))
         finally:
@@ -263,6 +270,10 @@ def _open_to_write(path: Path) -> int:
     if sys.platform != "win32":
         os.set_blocking(found, True)
     return found
+
+
+class _TakerError(Exception):
+    """Who gets the output has failed in a way that looks like a fault of ours."""
 
 
 class FolderError(Exception):

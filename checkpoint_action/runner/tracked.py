@@ -10,18 +10,18 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import Kind, UsageError
-from checkpoint_action.model import Entry
 from checkpoint_action.runner.git_words import GIT, git_environment
 from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.scan import entries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from checkpoint_action.model import Entry
     from checkpoint_action.runner.hashing import ContentDigests
 
-__all__ = ["tracked_digest", "tracked_files"]
+__all__ = ["changed_files", "tracked_digest", "tracked_files"]
 
 
 def tracked_files(root: Path, env: Mapping[str, str]) -> list[str]:
@@ -45,10 +45,34 @@ def tracked_files(root: Path, env: Mapping[str, str]) -> list[str]:
     return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
 
 
-def tracked_digest(root: Path, digests: ContentDigests, env: Mapping[str, str]) -> str:
-    """Digest over path, mode and content of every tracked file; one that is missing counts as missing.
+def changed_files(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Names of the tracked files below a folder that are not as in the commit that is checked out.
 
-    Where git cannot tell them (any more: a step may have removed the repository), no two digests are the same.
+    :param env: the outside environment.
+    :raises UsageError: git cannot tell.
+    """
+    command = [*GIT, "diff", "-z", "--name-only", "--no-ext-diff", "--relative", "HEAD", "--", "."]
+    try:
+        done = subprocess.run(
+            command, cwd=root, env=git_environment(env), check=True, stdin=subprocess.DEVNULL, capture_output=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise UsageError(f"git cannot tell what differs from the commit in {root}", Kind.NO_GIT) from None
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def tracked_digest(
+    root: Path,
+    digests: ContentDigests,
+    env: Mapping[str, str],
+    found: Callable[[str, Entry | None], str | None] = lambda _path, _present: None,
+) -> str:
+    """Digest over path, content and whether it may be executed of every tracked file; a missing one counts as missing.
+
+    Other bits of a mode are not git's, but as the umask makes them. Where git cannot tell the files (any more: a step
+    may have removed the repository), no two digests are the same.
+
+    :param found: gives the content that counts for a path instead of what is there, where that is another one.
     """
     try:
         names = tracked_files(root, env)
@@ -57,8 +81,12 @@ def tracked_digest(root: Path, digests: ContentDigests, env: Mapping[str, str]) 
     rows: list[list[str | int]] = []
     with closing(entries_of(((locate(root, name), name) for name in names), digests)) as entries:
         for name, entry in entries:
-            if isinstance(entry, Entry):
-                rows.append([name, entry.mode & 0o777, entry.content])
+            present = None if isinstance(entry, OSError) else entry
+            content = None if isinstance(entry, OSError) else found(name, entry)
+            if content is None and present is not None:
+                content = present.content
+            if content or present is not None:
+                rows.append([name, int(present is not None and present.mode & 0o100 != 0), content or ""])
             else:  # it is missing, or its folder does not let us look
                 rows.append([name])
     return hashlib.sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()

@@ -71,6 +71,11 @@ class FolderStore:
         self._transfer_seconds = transfer_seconds
 
     @property
+    def root(self) -> Path:
+        """The folder."""
+        return self._root
+
+    @property
     def name(self) -> str:
         """What people call it, for messages."""
         return f"the folder {self._root}"
@@ -257,10 +262,10 @@ class FolderStore:
 
 
 def _names(folder: Path, *, folders: bool) -> list[str]:
-    """What lies in a folder: folders, or whatever is none; nothing where it is not there."""
+    """What lies in a folder: folders, or files; nothing where it is not there. A pipe would keep its reader waiting."""
     try:
         with os.scandir(folder) as rows:
-            return [row.name for row in rows if row.is_dir(follow_symlinks=False) == folders]
+            return [row.name for row in rows if (row.is_dir(follow_symlinks=False) if folders else row.is_file())]
     except FileNotFoundError:
         return []
 

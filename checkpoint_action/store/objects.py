@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -42,6 +43,9 @@ ONE_BODY = 2 * PART
 
 _MOST_PARTS = 9_000  # S3 takes 10 000
 _SIDE_BY_SIDE = 4
+_PAUSES = (0.2, 1.0, 3.0)
+_BROKE_WITHIN = 10.0  # seconds; a server that is silent for longer is not waited for again
+_LINE = "HTTP error"  # what the library says where there was no answer, and nowhere else
 _DOWNLOAD, _LOOK = _OF_AN_ENTRY = ("download", "look at an entry")
 
 
@@ -202,9 +206,22 @@ class ObjectStore:
             self._remove_stale(key)
 
     def _create(self, path: str, body: bytes) -> None:
-        import obstore  # noqa: PLC0415
+        """Put an object where nothing is yet; again where the line breaks, as the library does not do for these.
 
-        obstore.put(self._bucket, path, body, mode="create", use_multipart=False)
+        Where the first try arrived after all, the second finds the key taken, and another one will do.
+        """
+        import obstore  # noqa: PLC0415
+        from obstore.exceptions import GenericError  # noqa: PLC0415
+
+        for pause in (*_PAUSES, None):
+            begin = time.monotonic()
+            try:
+                obstore.put(self._bucket, path, body, mode="create", use_multipart=False)
+                return
+            except GenericError as error:
+                if pause is None or _LINE not in str(error) or time.monotonic() - begin > _BROKE_WITHIN:
+                    raise
+                time.sleep(pause)
 
     def _remove_stale(self, key: str) -> None:
         """Remove what writers that died have reserved, beside an entry that has just come."""

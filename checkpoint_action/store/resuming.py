@@ -32,8 +32,8 @@ _LONGEST_PAUSE = 30.0
 class ResumingStore:
     """Another :class:`~checkpoint_action.store.base.Store`, read by parts into files that stay.
 
-    What is read is not trusted for being there: whoever unpacks it checks it, and a file that turns out to be damaged
-    is to be forgotten.
+    What is fetched is not trusted for being there: whoever unpacks it checks it, and a file that turns out to be
+    damaged is to be forgotten. What an archive says first is read from the store each time, as all depends on it.
 
     :param folder: where the files are; made where it is missing.
     :param told: gets the bytes that are there of what is being fetched, and its key; from any thread.
@@ -81,10 +81,7 @@ class ResumingStore:
         self._store.save(key, source)
 
     def read(self, found: Found, start: int, length: int) -> bytes:
-        """Read a part of an entry; from here where it is here."""
-        with suppress(OSError), self._whole(found.key).open("rb") as file:
-            file.seek(start)
-            return file.read(length)
+        """Read a part of an entry."""
         return self._store.read(found, start, length)
 
     def fetch(self, found: Found, target: Path) -> None:
@@ -141,6 +138,7 @@ class ResumingStore:
                         file.flush()
                         self._told(found.key, file.tell())
                         if len(data) < part:
+                            os.fsync(file.fileno())  # before it gets the name of what is whole
                             return
                     failed, at_once = 0, _AT_ONCE
                     if time.monotonic() - begin < _BRISK:

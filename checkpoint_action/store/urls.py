@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path, PureWindowsPath
@@ -18,7 +19,7 @@ from checkpoint_action.store.objects import ObjectStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SCHEMES", "store_for"]
+__all__ = ["SCHEMES", "patterns_of", "store_for"]
 
 SCHEMES = ("file", "s3", "gs", "az")
 _FORMS = "file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
@@ -70,6 +71,17 @@ def store_for(url: str, *, order: Callable[[str], tuple[object, ...] | None] = a
         )
     whole = f"{scheme}://{bucket}/{prefix}" if prefix else f"{scheme}://{bucket}"
     return ObjectStore(open_bucket(scheme, bucket, prefix), whole, order=order)
+
+
+def patterns_of(store: object, workspace: Path) -> tuple[str, ...]:
+    """Patterns of what is never a step's though it lies in a workspace: a store that is a folder in it."""
+    if not isinstance(store, FolderStore):
+        return ()
+    real = os.path.realpath(workspace)
+    inside = os.path.relpath(os.path.realpath(store.root), real).replace(os.sep, "/")
+    if inside == os.curdir:
+        return ("/cpr1-*",)
+    return () if inside.split("/")[0] == os.pardir else ("/" + re.sub(r"[*?\[]", r"[\g<0>]", inside),)
 
 
 def _folder(url: str) -> Path:

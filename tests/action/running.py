@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ended", "Running"]
 
-_LONGEST = 100.0  # seconds; only ever reached by a run that hangs
+_LONGEST = 300.0  # seconds; only ever reached by a run that hangs
 _LOOK = 0.02
 _LADDER = (("SIGINT", 7.5), ("SIGTERM", 2.5))
 """What the runner sends to the entry process when a job is cancelled, and how long it then waits for its end."""

@@ -361,3 +361,35 @@ def alive(pid: int) -> bool:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     return True
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("error", [OSError, BrokenPipeError, ValueError])
+def test_whatever_kind_of_error_comes_of_taking_the_output_it_is_raised(jobs: int, error: type[Exception]) -> None:
+    def write(_data: bytes) -> None:
+        raise error("nobody takes it")
+
+    with pytest.raises(error, match="nobody takes it"):
+        run(Job("j", [Step("a", "echo said"), Step("b", "echo said", needs=())]), jobs=jobs, write=write)
+    assert status("j")["a"].status is Status.INTERRUPTED
+
+
+def test_a_process_that_forks_from_ours_and_lives_on_does_not_hold_the_job() -> None:
+    children: list[int] = []
+
+    def on_event(event: events.Event) -> None:
+        if isinstance(event, events.StepStarted) and not children:
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+                os._exit(1)
+            children.append(child)
+
+    job = Job("j", [Step("a", "true")])
+    try:
+        assert run(job, on_event=on_event).exit_code == 0
+        assert run(job).skipped == ("a",)
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

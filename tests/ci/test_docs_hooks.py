@@ -31,3 +31,9 @@ def test_a_link_leads_to_where_the_file_is(page: str, link: str, leads_to: str) 
 
 def test_a_link_to_no_file_is_named() -> None:
     assert docs_hooks.rewritten("[x](../nothing.md)", Path("a.md"), HOME)[1] == ["../nothing.md"]
+
+
+def test_a_pipe_in_the_code_of_a_table_has_no_backslash() -> None:
+    table = "| option | |\n|---|---|\n| `--color` `auto\\|never` | a \\| b |\n"
+    assert docs_hooks.with_plain_pipes(table) == table.replace("auto\\|never", "auto|never")
+    assert docs_hooks.with_plain_pipes("in `a\\|b` text") == "in `a\\|b` text"

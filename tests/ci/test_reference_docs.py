@@ -27,8 +27,13 @@ def test_no_verb_option_or_key_is_left_out() -> None:
     run = page.partition("## `run`")[2].partition("## `plan`")[0]
     for option in ("--step` `ID:COMMAND`", "--only` `ID …`", "--wait-lock` `[SECONDS]`", "--quiet` |"):
         assert option in run
+    assert "--force` `[ID …]`" in run
     assert "--follow" not in run
+    plan = page.partition("## `plan`")[2].partition("## `graph`")[0]
+    assert "--only` `ID …`" in plan
+    assert "| `--timeout`" not in plan
     keys = reference_docs.job_file()
+    assert "```yaml\njob: release" in keys
     for key in (*JOB_KEYS, *STEP_KEYS):
         assert f"| `{key}` |" in keys
 

@@ -49,7 +49,7 @@ def ask(folder: Path, *words: str) -> set[str]:
 
 
 def test_verbs_come_first(folder: Path) -> None:
-    assert ask(folder, "") == set(VERBS)
+    assert ask(folder, "") == {*VERBS, "help"}
     assert ask(folder, "s") == {"save", "schema", "status", "store"}
 
 
@@ -86,6 +86,15 @@ def test_files_folders_and_choices(folder: Path) -> None:
     assert ask(folder, "graph", "--format", "") == {"text", "mermaid", "svg"}
     assert ask(folder, "graph", "--format", "=", "s") == {"svg"}  # as readline cuts --format=s
     assert ask(folder, "completion", "") == set(SHELLS)
+    assert ask(folder, "--report", "ch") == {"checkpoint.yml"}
+    assert ask(folder, "report", "ch") == {"checkpoint.yml"}
+
+
+def test_words_right_behind_a_verb(folder: Path) -> None:
+    assert ask(folder, "store", "") == {"ls", "prune"}
+    assert ask(folder, "store", "ls", "") == set()
+    assert ask(folder, "store", "prune", "--k") == {"--keep"}
+    assert ask(folder, "help", "pu") == {"pull", "push"}
 
 
 def test_nothing_is_offered_for_a_duration(folder: Path) -> None:

@@ -44,7 +44,7 @@ def ask(folder: Path, line: str) -> set[str]:
 
 
 def test_verbs_come_first(folder: Path) -> None:
-    assert ask(folder, "") == set(VERBS)
+    assert ask(folder, "") == {*VERBS, "help"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -63,4 +63,8 @@ def test_files_folders_choices_and_durations(folder: Path) -> None:
     assert ask(folder, "graph --format ") == {"text", "mermaid", "svg"}
     assert ask(folder, "graph --format=s") == {"--format=svg"}
     assert ask(folder, "completion ") == set(SHELLS)
+    assert ask(folder, "report che") == ask(folder, "--report che") == {"checkpoint.yml"}
+    assert ask(folder, "store ") == {"ls", "prune"}
+    assert ask(folder, "store ls ") == set()
+    assert ask(folder, "help pu") == {"pull", "push"}
     assert ask(folder, "run --timeout ") == set()

@@ -50,12 +50,13 @@ def ask(folder: Path, line: str) -> set[str]:
 
 @needs_pwsh
 def test_verbs_options_ids_and_choices(folder: Path) -> None:
-    assert ask(folder, "") == set(VERBS)
+    assert ask(folder, "") == {*VERBS, "help"}
     assert ask(folder, "doctor -") == set(flags("doctor"))
     assert ask(folder, "--only ") == {"first", "second"}
     assert ask(folder, "reset f") == {"first"}
     assert ask(folder, "graph --format ") == {"text", "mermaid", "svg"}
     assert ask(folder, "completion ") == set(SHELLS)
+    assert ask(folder, "store ") == {"ls", "prune"}
 
 
 def test_brackets_and_quotes_of_the_script_are_balanced() -> None:

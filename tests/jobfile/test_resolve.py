@@ -136,7 +136,7 @@ def test_a_bare_list_of_steps_is_a_job_too() -> None:
         ("", "steps:1:1: steps is empty"),
         ("[]", "steps:1:1: there are no steps; add at least one 'id' and 'run'"),
         ("steps: []", "steps:1:1: steps must be a list, not a mapping"),
-        ("- make", "steps:1:3: step 1 must be a mapping, not a text"),
+        ("- make", "steps:1:3: step 1 must be a mapping, not a text; write 'key: value', one in a line"),
     ],
 )
 def test_a_bare_list_of_steps_is_as_strict(text: str, said: str) -> None:
@@ -332,6 +332,10 @@ MISTAKES = [
         "steps:\n- {id: a, run: x, retry: {max: 1, §backof: 2}}",
         "step 'a': retry: unknown key 'backof'; did you mean 'backoff'?",
     ),
+    ("steps:\n- {id: a, run: x, §secrets: [T]}", "step 'a': unknown key 'secrets'; it is a key of the whole job"),
+    ("steps:\n- {id: a, §script: x}", "step 'a': unknown key 'script'; did you mean 'run'?"),
+    ("steps:\n- {id: a, run: x, §depends_on: [b]}", "step 'a': unknown key 'depends_on'; did you mean 'needs'?"),
+    ("§script: x\nsteps: []", "the job file: unknown key 'script'; valid are job, shell,"),
     # the whole
     ("§[]", "the job file must be a mapping, not a list"),
     ("§make", "the job file must be a mapping, not a text"),
@@ -349,7 +353,7 @@ MISTAKES = [
         'shell: §"a\' {0}"\nsteps: []',
         "the job file: shell: the shell 'a' {0}' has a quotation mark too few or too many",
     ),
-    ("env: §[A]\nsteps: []", "the job file: env must be a mapping, not a list"),
+    ("env: §[A]\nsteps: []", "the job file: env must be a mapping, not a list; write 'key: value', one in a line"),
     ("env: {A: §[b]}\nsteps: []", "the job file: env: A must be a text, not a list"),
     ("env: {A: §{b: c}}\nsteps: []", "the job file: env: A must be a text, not a mapping"),
     ("env: {§A=B: c}\nsteps: []", "the job file: env: 'A=B' cannot be the name of a variable"),
@@ -397,7 +401,10 @@ MISTAKES = [
     ),
     ("steps:\n- id: a\n  run: §' '", "step 'a' has an empty command"),
     ("steps:\n- id: a\n  run:§", "step 'a': run must be a text, not nothing"),
-    ("steps:\n- id: a\n  run: §[make]", "step 'a': run must be a text, not a list"),
+    (
+        "steps:\n- id: a\n  run: §[make]",
+        "step 'a': run must be a text, not a list; write 'run: |' and a command in each",
+    ),
     ("steps:\n- {id: a, run: x, shell: §fish}", "step 'a': shell: unknown shell 'fish'"),
     ("steps:\n- {id: a, run: x, env: §A}", "step 'a': env must be a mapping, not a text"),
     (

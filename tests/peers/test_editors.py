@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.jobfile.test_schema import BAD as WRONG
+from tests.jobfile.test_schema import GOOD as RIGHT
 from tests.peers.editors.server import editor
 from tests.peers.npm import npm_packages
 
@@ -47,3 +49,21 @@ def test_an_editor_marks_what_is_wrong_explains_and_completes(
         server.open(again)
         offered = server.at("completion", again, 8, 14)["items"]
         assert {item["label"] for item in offered} >= {"rerun", "stop"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_an_editor_is_of_one_mind_with_the_parser(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    """The same right and wrong files that the parser and check-jsonschema are held against."""
+    node, packages = npm_packages(request, tmp_path_factory, Path(__file__).parent / "editors", "npm-editors")
+    shutil.copy(SCHEMA, tmp_path)
+    said: dict[str, list[str]] = {}
+    with editor(node, packages, tmp_path) as server:
+        for number, (name, text) in enumerate({**RIGHT, **WRONG}.items()):
+            path = tmp_path / f"{number}.yml"
+            path.write_text(f"# yaml-language-server: $schema=./checkpoint.schema.json\n{text}")
+            said[name] = [one["message"] for one in server.open(path)]
+    assert {name: said[name] for name in RIGHT if said[name]} == {}
+    assert [name for name in WRONG if not said[name]] == []

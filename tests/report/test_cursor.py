@@ -83,3 +83,14 @@ def test_the_end_of_a_step_ends_what_it_did_but_not_the_other_screen() -> None:
     cursor.feed(b"\x1b[?1049l")
     cursor.line_ended()
     assert cursor.lets_draw(80)
+
+
+@pytest.mark.parametrize("begun", [b"\x1b]0;a title", b"\x1b[31", b"\x1bP", b"\x1b"])
+def test_a_sequence_that_never_ends_takes_nothing_of_ours_for_its_own(begun: bytes) -> None:
+    cursor = Cursor()
+    cursor.feed(b"text\n" + begun)
+    assert cursor.left_a_mark
+    cursor.calm()
+    assert cursor.left_a_mark
+    cursor.line_ended()
+    assert not cursor.left_a_mark

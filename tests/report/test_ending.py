@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pytest
 
 from checkpoint_action.model import Action, Decision, Reason, Status
 from checkpoint_action.report.ending import Ending
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def told(ids: list[str], *given: Event, rate: str = "", code: int = 0, columns: int | None = None) -> list[str]:
-    ending = Ending(lambda undone: f"again {' '.join(undone)}", rate=parse_rate(rate) if rate else None)
+    ending = Ending(lambda undone, _pending, _all: f"again {' '.join(undone)}", rate=parse_rate(rate) if rate else None)
     for event in (events.RunStarted(job(*ids)), *given):
         ending(event)
     run = ended(code, failed=["b"] if code else [], pending=["c"] if code else [])
@@ -75,3 +80,19 @@ def test_no_line_is_wider_than_the_terminal_nor_drives_it() -> None:
 def test_a_log_that_is_gone_is_left_out(tmp_path: Path) -> None:
     bad = ran(1, "b", Status.FAILED, error="e", log=str(tmp_path / "gone"))
     assert not [line for line in told(["a", "b"], *bad, code=1) if line.startswith("last lines")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes of this kind")
+def test_a_log_that_is_a_pipe_by_now_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")
+    bad = ran(0, "b", Status.FAILED, log=str(tmp_path / "log"))
+    assert not any("last lines" in line for line in told(["a", "b"], *bad, code=1))
+
+
+def test_where_only_a_person_can_decide_the_same_command_is_not_told_again() -> None:
+    ending = Ending(lambda *_told: "again")
+    ending(events.RunStarted(job("a", "b")))
+    run = replace(ended(1, failed=[], pending=["a", "b"]), held=("a",))
+    assert not any("to go on" in text for text, _kind in ending.lines(run, None))
+    run = replace(ended(1, failed=["b"], pending=["a"]), held=("a",))
+    assert any("to go on" in text for text, _kind in ending.lines(run, None))

@@ -11,6 +11,9 @@ from checkpoint_action.report.rerun import command_to_go_on
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="words are quoted in another way there")
 
 
+STEPS = ("a", "b", "c", "d")
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -30,9 +33,31 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="words are quote
     ],
 )
 def test_it_is_the_one_given_without_what_would_run_finished_steps_again(words: tuple[str, ...], line: str) -> None:
-    assert command_to_go_on(words, ["b", "c"]) == line
+    assert command_to_go_on(words, ["b", "c", "d"], pending=["c", "d"], steps=STEPS) == line
 
 
-@pytest.mark.parametrize("step", ["a:" + "x" * 500, "a:one\ntwo"])
-def test_one_that_nobody_could_read_is_left_out(step: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--force", "a", "d", "-v"), "checkpoint-run --force d -v"),
+        (("--force=d",), "checkpoint-run --force d"),
+        (("--from", "a"), "checkpoint-run --from d"),  # not from b on, as c is done
+        (("--from", "d"), "checkpoint-run --from d"),
+    ],
+)
+def test_what_was_to_run_though_it_is_done_still_is_where_it_has_not_begun(words: tuple[str, ...], line: str) -> None:
+    # b has failed, c is done, and d was done before and has not begun in this run
+    assert command_to_go_on(words, ["b", "d"], pending=["d"], steps=STEPS) == line
+
+
+def test_what_comes_before_the_first_named_step_makes_no_finished_one_run_again() -> None:
+    # --from c, and a, which is not done, has failed
+    assert command_to_go_on(("--from", "c"), ["a", "d"], pending=["d"], steps=STEPS) == "checkpoint-run --from d"
+    assert command_to_go_on(("--from", "c"), ["a"], steps=STEPS) == "checkpoint-run"
+    line = command_to_go_on(("--from", "a"), ["a", "b", "d"], pending=["b", "d"], steps=STEPS)
+    assert line == "checkpoint-run --force b d"
+
+
+@pytest.mark.parametrize("step", ["a:" + "x" * 500, "a:one\ntwo", "a:one\ttwo", "a:\x1b[2J", "a:\u202egnp", "a:\udcff"])
+def test_one_that_would_not_be_the_same_once_it_is_shown_is_left_out(step: str) -> None:
     assert command_to_go_on(("--job", "j", "--step", step), ["a"]) == ""

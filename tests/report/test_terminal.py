@@ -376,3 +376,17 @@ def test_in_tmux_too_it_leaves_no_trace(tmp_path: Path) -> None:
         assert not has_status(lines)
     finally:
         call("kill-server")
+
+
+def test_an_interactive_step_that_is_ended_leaves_the_terminal_as_it_was(
+    start: Callable[..., Terminal], tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoint.yml").write_text(
+        "job: j\nsteps:\n"
+        "- {id: a, interactive: true, timeout: 1s, run: 'stty raw -echo; sleep 100'}\n"
+        "- {id: b, needs: [], always: true, interactive: true, run: 'stty -a'}\n"
+    )
+    terminal = start("--continue-on-error")
+    assert terminal.wait() == 1
+    shown = terminal.text().split()
+    assert {"icanon", "echo", "opost"} <= {word.rstrip(";") for word in shown}

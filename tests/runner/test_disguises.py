@@ -59,6 +59,12 @@ def test_a_secret_never_remains_in_plain_or_percent_encoded(secret: str, around:
     assert seen == redacted([secret], [stream])
 
 
+@pytest.mark.parametrize("secret", ["abc%", "%ab%", "a%25", "a%2", "a b%", "/%\\"])
+def test_nothing_remains_of_a_percent_sign_at_the_end(secret: str) -> None:
+    for form in (secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]):
+        assert redacted([secret], [b"x ", form.encode(), b" y"]) == b"x *** y", form
+
+
 @settings(max_examples=200)
 @given(SECRETS, st.binary(max_size=5), st.binary(max_size=5), st.sampled_from([0, 20, 64, 76]), st.booleans(), CUTS)
 def test_a_secret_never_remains_in_base64(

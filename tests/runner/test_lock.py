@@ -181,3 +181,35 @@ def test_the_lock_is_not_inherited(path: Path) -> None:
     assert lock._fd is not None
     assert not os.get_inheritable(lock._fd)
     lock.release()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing forks there")
+def test_a_forked_process_neither_keeps_the_lock_nor_gives_it_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = JobLock(path)
+    lock.acquire()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        lock.release()  # as code does that unwinds in both
+        os.write(writer, b"x")
+        signal.pause()
+        os._exit(1)
+    try:
+        assert os.read(reader, 1) == b"x"
+        assert JobLock(path).held()
+        again = os.fork()
+        if again == 0:
+            signal.pause()
+            os._exit(1)
+        try:
+            lock.release()
+            assert not JobLock(path).held()
+        finally:
+            os.kill(again, signal.SIGKILL)
+            os.waitpid(again, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)

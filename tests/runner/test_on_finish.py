@@ -139,3 +139,12 @@ def test_long_lists_are_cut_at_a_step_and_counted() -> None:
 def test_a_run_that_broke_off_has_no_counts() -> None:
     found = result_variables("j", 5, None, Path())
     assert (found["CHECKPOINT_RESULT"], found["CHECKPOINT_RAN_COUNT"]) == ("failure", "")
+
+
+@posix
+def test_it_sees_no_signing_key_and_shows_no_secret_to_others(console: Console, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.yml").write_text("job: j\nsecrets: [WORD]\nsteps:\n- {id: a, run: 'true'}\n")
+    command = 'echo "word $WORD, key ${CHECKPOINT_SIGNING_KEY-none}"; exit 3'
+    env = {"WORD": "hunter2", "CHECKPOINT_SIGNING_KEY": "k" * 40}
+    ended = console.run("--on-finish", command, env=env)
+    assert "word ***, key none" in ended.stderr

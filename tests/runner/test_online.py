@@ -26,6 +26,19 @@ def test_it_goes_on_until_a_connection_succeeds() -> None:
     assert asked == [("::1", 443)] * 3
 
 
+def test_who_waits_is_told_once_and_only_where_the_first_probe_finds_nothing() -> None:
+    told: list[str] = []
+
+    def waits(*found: bool) -> int:
+        told.clear()
+        answers = iter(found)
+        assert wait_online("h:1", StopRequest(), waiting=lambda: told.append(""), answers=lambda _h, _p: next(answers))
+        return len(told)
+
+    assert waits(True) == 0
+    assert waits(False, False, True) == 1
+
+
 def test_a_stop_ends_the_wait_even_while_a_probe_hangs() -> None:
     stop = StopRequest()
     hanging = threading.Event()

@@ -12,7 +12,8 @@ import pytest
 from checkpoint_action.model import Action, ArchiveRef, Decision, Entry, Job, Layer, Reason, Record, Status
 from checkpoint_action.runner.hashing import ContentDigests, text_digest
 from checkpoint_action.runner.outputs import collect
-from checkpoint_action.runner.plan import Ownership, Planner, plan_job
+from checkpoint_action.runner.ownership import Ownership
+from checkpoint_action.runner.plan import Planner, plan_job
 from checkpoint_action.runner.selection import Selection
 from tests.runner.jobs import job, record, step
 

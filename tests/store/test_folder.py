@@ -202,3 +202,15 @@ def test_a_writer_that_is_killed_leaves_no_entry_and_holds_no_key(store: FolderS
     assert store.find(KEYS.prefix) is None
     store.save(KEY, source)
     assert store.read(Found(KEY), 0, 100) == b"all of it"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_a_pipe_in_the_place_of_an_archive_keeps_nobody_waiting(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    (tmp_path / "source").write_bytes(b"x")
+    key = "cpr1-run7-build-0123456789abcdef-a-7-1-000001-01234567"
+    store.save(key, tmp_path / "source")
+    (archive,) = (tmp_path / "store").rglob("*.tar.zst")
+    os.mkfifo(archive.with_name(archive.name.replace("000001", "000002")))
+    assert store.find("cpr1-") == Found(key)
+    assert [row.key for row in store.entries()] == [key]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -189,3 +191,59 @@ def test_what_the_library_says_is_shown_without_addresses() -> None:
     assert reason(Exception()) == "Exception"
     assert len(reason(Exception("x" * 1000))) == 301
     assert reason(Exception("403: <?xml version='1.0'?>\n<Error><Code>No</Code></Error>")) == "403: No"
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+def test_a_line_that_breaks_once_costs_no_entry(
+    store: ObjectStore, source: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    assert store.entries() == []  # so that there is a server
+    with _breaking_once(os.environ["AWS_ENDPOINT_URL"], lost) as (origin, broken):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", origin)
+        shaky = ObjectStore(open_bucket("s3", "bucket", "shaky-" + lost), "s3://bucket")
+        if lost == "request":
+            shaky.save(KEY, source)
+        else:  # it has arrived, which cannot be told from somebody else's
+            with pytest.raises(StoreTakenError):
+                shaky.save(KEY, source)
+        assert broken.is_set()
+        assert [row.key for row in shaky.entries()] == [KEY]
+
+
+@contextmanager
+def _breaking_once(origin: str, lost: str) -> Iterator[tuple[str, threading.Event]]:
+    """A way to a server on which the first body that is put is lost, or what the server says to it."""
+    host, port = origin.removeprefix("http://").split(":")
+    broken = threading.Event()
+
+    def serve(client: socket.socket) -> None:
+        with client, socket.create_connection((host, int(port))) as server:
+            while data := client.recv(1 << 16):
+                breaks = data.startswith(b"PUT") and not broken.is_set()
+                if breaks:
+                    broken.set()
+                    if lost == "request":
+                        return
+                server.sendall(data)
+                answer = server.recv(1 << 16)
+                while breaks and b"HTTP/1.1 100" in answer[:12]:
+                    answer = server.recv(1 << 16)
+                if breaks:
+                    return
+                client.sendall(answer)
+
+    def accept(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _address = listener.accept()
+                threading.Thread(target=_quietly, args=(serve, client), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", broken
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _quietly(serve: Callable[[socket.socket], None], client: socket.socket) -> None:
+    with suppress(OSError):
+        serve(client)
