@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from checkpoint_action import __version__
-from checkpoint_action.errors import StoreError
+from checkpoint_action.errors import OutputError, StoreError
+from checkpoint_action.report.html_report import write_page
 from checkpoint_action.report.log_bundle import StepLog, bundle_logs, likely_secrets
 from checkpoint_action.report.summary import SUMMARY_LIMIT, summary
 from checkpoint_action.report.words import size
@@ -24,11 +25,12 @@ from checkpoint_action.toolkit.rest import DEFAULT_API_URL, RestClient
 from checkpoint_action.toolkit.rest_caches import cache_usage, delete_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from checkpoint_action.action_inputs import ActionInputs
     from checkpoint_action.model import Job, Record, Values
+    from checkpoint_action.report.log_bundle import LogBundle
     from checkpoint_action.report.summary import Told
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.stop import StopRequest
@@ -43,6 +45,7 @@ _CLEAN_SECONDS = 60.0
 _UPLOAD_SECONDS = 300.0
 _MOST_CLEANED = 1000
 _SLICE = 0.05
+_PAGE = "report.html"
 
 _T = TypeVar("_T")
 
@@ -105,7 +108,7 @@ class Closing:
             self.listen(Warned(f"the summary was not written: {error}"))
 
     def upload_logs(self, records: Mapping[str, Record], ran: Iterable[str], masked: Iterable[str], name: str) -> str:
-        """Keep the logs of steps as an artifact, without secrets.
+        """Keep the logs of steps as an artifact, without secrets, and with them the run as a page.
 
         :param ran: ids of the steps that ran.
         :param masked: values that steps have had masked.
@@ -137,7 +140,7 @@ class Closing:
                 return ""
             artifacts.upload_artifact(
                 name,
-                bundle.files,
+                [*bundle.files, *self._page(place, records, bundle, hidden)],
                 place,
                 retention_days=self.inputs.retention_days or 0,
                 seconds=_UPLOAD_SECONDS,
@@ -149,6 +152,21 @@ class Closing:
             shutil.rmtree(place, ignore_errors=True)
         core.info(f"the logs are in the artifact {name}")
         return name
+
+    def _page(
+        self, folder: Path, records: Mapping[str, Record], bundle: LogBundle, hidden: Collection[str]
+    ) -> list[Path]:
+        """The run as one HTML page, with the last lines of failed steps from the copies of their logs."""
+        path = folder / _PAGE
+        copies = {
+            step: replace(record, log=str(bundle.of.get(step, "")), command="") for step, record in records.items()
+        }
+        try:
+            write_page(path, self.job.name, [step.id for step in self.job.steps], copies, sorted(hidden))
+        except OutputError as error:
+            self.listen(Warned(str(error)))
+            return []
+        return [path]
 
     def clean_up(self, prefix: str, store: Store | None) -> None:
         """Delete the job's checkpoints, as it is done and no re-run wants them.

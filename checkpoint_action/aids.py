@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import CheckpointError, Kind, UsageError
+from checkpoint_action.intent import STORE
 from checkpoint_action.jobfile.values import name_from
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ def doctor(options: argparse.Namespace, around: Surroundings) -> int:
     from checkpoint_action.health.finding import Level  # noqa: PLC0415
     from checkpoint_action.health.lines import finding_json, finding_lines  # noqa: PLC0415
 
-    findings = checkup(around.env, Path(options.state_dir), around.out)
+    url = options.store or around.env.get(STORE, "")
+    findings = checkup(around.env, Path(options.state_dir), around.out, store=url)
     if options.json:
         around.answer(finding_json(findings))
     else:

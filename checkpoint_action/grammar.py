@@ -61,7 +61,7 @@ _VERBS_OF = {
     "state_dir": (*_WITH_JOB, "doctor"),
     "json": ("run", "plan", "status", "reset", "accept", "pull", "push", "store", "doctor"),
     "wait_lock": ("run", "reset", "accept", "pull", "push"),
-    "store": (*_WITH_STORE, "store"),
+    "store": (*_WITH_STORE, "store", "doctor"),
     **dict.fromkeys(("scope", "run_id"), _WITH_STORE),
     **dict.fromkeys(("exclude", "max_size", "fail_on_store_error"), ("run", "push")),
     "read_only": ("run",),

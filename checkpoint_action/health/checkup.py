@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from checkpoint_action.health import machine
 from checkpoint_action.health.actions import actions
 from checkpoint_action.health.state_dir import state_dir
+from checkpoint_action.health.stores import stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["checkup"]
 
 
-def checkup(env: Mapping[str, str], folder: Path, out: TextIO) -> list[Finding]:
+def checkup(env: Mapping[str, str], folder: Path, out: TextIO, *, store: str = "") -> list[Finding]:
     """Look at everything that a run depends on.
 
     :param env: the environment of a run.
     :param folder: the state dir.
     :param out: where a run's output would go.
+    :param store: URL of the store that a run would use; empty for none.
     """
     return [
         machine.python(),
@@ -36,4 +38,5 @@ def checkup(env: Mapping[str, str], folder: Path, out: TextIO) -> list[Finding]:
         machine.terminal(out, env.get("TERM")),
         machine.proxies(env),
         *actions(env),
+        *stores(store),
     ]

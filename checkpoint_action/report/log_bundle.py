@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from checkpoint_action.jobfile.values import log_name, name_from
@@ -55,11 +55,13 @@ class LogBundle:
     """What may be uploaded.
 
     :param files: absolute paths of the copies, in the order of the steps.
+    :param of: the same, by step.
     :param notes: lines that say what is not among them, and why.
     """
 
     files: tuple[Path, ...]
     notes: tuple[str, ...]
+    of: Mapping[str, Path] = field(default_factory=dict)
 
 
 def bundle_logs(
@@ -95,7 +97,7 @@ def bundle_logs(
     sizes = {log.step: found for log in wanted if (found := _size(log.path, notes, log.step)) is not None}
     shares = _shares(sizes, limit)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files: list[Path] = []
+    files: dict[str, Path] = {}
     names: set[str] = set()
     for log in wanted:
         if log.step not in sizes:
@@ -108,8 +110,8 @@ def bundle_logs(
                 target.unlink()
             notes.append(f"the log of step '{log.step}' is not uploaded: {error.strerror or error}")
         else:
-            files.append(target)
-    return LogBundle(tuple(files), tuple(notes))
+            files[log.step] = target
+    return LogBundle(tuple(files.values()), tuple(notes), files)
 
 
 def likely_secrets(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -24,13 +24,22 @@ STEPS = """\
 
 
 def logs_of(workflow: Workflow) -> dict[str, dict[str, str]]:
-    """By artifact, the logs in it."""
+    """By artifact, the logs in it; the page beside them is looked at by itself."""
     found = {}
     for item in workflow.service.artifact_store.items:
         if item.name.startswith("checkpoint-run-logs-"):
             with zipfile.ZipFile(io.BytesIO(_body(workflow, item))) as packed:
-                found[item.name] = {name: packed.read(name).decode() for name in packed.namelist()}
+                texts = {name: packed.read(name).decode() for name in packed.namelist()}
+                assert texts.pop("report.html").startswith("<!DOCTYPE html>")
+                found[item.name] = texts
     return found
+
+
+def page_of(workflow: Workflow) -> str:
+    """The page beside the logs."""
+    [item] = [one for one in workflow.service.artifact_store.items if one.name.startswith("checkpoint-run-logs-")]
+    with zipfile.ZipFile(io.BytesIO(_body(workflow, item))) as packed:
+        return packed.read("report.html").decode()
 
 
 def _body(workflow: Workflow, item: ArtifactItem) -> bytes:
@@ -85,6 +94,10 @@ def test_logs_of_failed_steps_become_an_artifact_without_secrets(workflow: Workf
     assert "::add-mask::hush-4711" in first.log, "the runner hides it where the step itself prints it"
     assert "hush-4711" not in first.summary
     assert b"hush-4711" not in held.everything()
+    page = page_of(workflow)
+    assert "no tests for ***" in page
+    assert "hush-4711" not in page
+    assert all(f">{step}<" in page for step in ("build", "test"))
 
 
 @pytest.mark.parametrize(("which", "steps"), [("always", ["build.log", "test.log"]), ("never", None)])
