@@ -194,6 +194,7 @@ class ObjectStore:
         if size <= ONE_BODY:
             self._create(path, b"".join(_all_of(pieces)))
             return
+        _check_whole(pieces)  # before anything is reserved, and parts are on their way that cannot be called back
         self._create(path, b"")
         try:
             part = max(PART, size // _MOST_PARTS)
@@ -318,6 +319,16 @@ def _ignores_ranges(error: Exception) -> bool:
 def _is_refused(error: BaseException) -> bool:
     """Whether a server refuses what the library has no error of its own for: a listing."""
     return re.search(r"status code: 40[13]\b", str(error)) is not None
+
+
+def _check_whole(pieces: Iterable[bytes | FilePart]) -> None:
+    """See that there is as much of each file as is to be sent.
+
+    :raises StoreError: there is less of one.
+    """
+    for piece in pieces:
+        if isinstance(piece, FilePart) and piece.path.stat().st_size < piece.offset + piece.length:
+            raise StoreError(f"{piece.path} became shorter")
 
 
 def _all_of(pieces: Iterable[bytes | FilePart]) -> Iterator[bytes]:

@@ -27,6 +27,7 @@ obstore: Any = pytest.importorskip("obstore")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 KEYS = KeyScheme("content", job_slug("build", 1), "7", "1")
+_PATIENCE = 60.0  # seconds
 KEY = KEYS.new("build", 1)
 FOLDER, NAME = KEY[: KEY.index("-build-7-")], KEY[KEY.index("-build-7-") + 1 :] + ".tar.zst"
 
@@ -217,20 +218,26 @@ def _breaking_once(origin: str, lost: str) -> Iterator[tuple[str, threading.Even
     broken = threading.Event()
 
     def serve(client: socket.socket) -> None:
+        cut = threading.Event()
         with client, socket.create_connection((host, int(port))) as server:
+            answers = threading.Thread(target=_quietly, args=(hand_back, server, client, cut), daemon=True)
+            answers.start()
             while data := client.recv(1 << 16):
-                breaks = data.startswith(b"PUT") and not broken.is_set()
-                if breaks:
+                if data.startswith(b"PUT") and not broken.is_set():
                     broken.set()
+                    cut.set()
                     if lost == "request":
-                        return
+                        break
                 server.sendall(data)
-                answer = server.recv(1 << 16)
-                while breaks and b"HTTP/1.1 100" in answer[:12]:
-                    answer = server.recv(1 << 16)
-                if breaks:
-                    return
-                client.sendall(answer)
+            server.shutdown(socket.SHUT_RDWR)
+            answers.join(_PATIENCE)
+
+    def hand_back(server: socket.socket, client: socket.socket, cut: threading.Event) -> None:
+        while data := server.recv(1 << 16):
+            if cut.is_set() and not data.startswith(b"HTTP/1.1 100"):
+                break
+            client.sendall(data)
+        client.shutdown(socket.SHUT_RDWR)
 
     def accept(listener: socket.socket) -> None:
         with suppress(OSError):
@@ -244,6 +251,6 @@ def _breaking_once(origin: str, lost: str) -> Iterator[tuple[str, threading.Even
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def _quietly(serve: Callable[[socket.socket], None], client: socket.socket) -> None:
+def _quietly(work: Callable[..., None], *given: object) -> None:
     with suppress(OSError):
-        serve(client)
+        work(*given)
