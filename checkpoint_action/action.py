@@ -42,7 +42,6 @@ from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
 from checkpoint_action.store.no_store import NoStore
-from checkpoint_action.store.urls import patterns_of
 from checkpoint_action.store_choice import choose_store, takes_only
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -314,7 +313,7 @@ def _checkpoints(
         kept_in,
         keys,
         folder,
-        Workspace.at(inputs.workspace, Excludes((*inputs.exclude, *patterns_of(kept_in, inputs.workspace)))),
+        Workspace.at(inputs.workspace, Excludes((*inputs.exclude, *_own_patterns(inputs, kept_in)))),
         warn=lambda text: listen(Warned(text)),
         kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
         required=inputs.fail_on_store_error and store is not None,
@@ -326,6 +325,15 @@ def _checkpoints(
         off="no store is used" if store is None else "",
         read_only=inputs.mode == "plan" or takes_only(inputs, env),
     )
+
+
+def _own_patterns(inputs: ActionInputs, store: Store) -> tuple[str, ...]:
+    """What excludes a store that lies in the workspace."""
+    if not inputs.store_url:
+        return ()
+    from checkpoint_action.store.urls import patterns_of  # noqa: PLC0415  # few jobs have a store of their own
+
+    return patterns_of(store, inputs.workspace)
 
 
 def _tell_of_miss(inputs: ActionInputs, reach: str) -> None:

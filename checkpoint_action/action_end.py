@@ -6,17 +6,14 @@ import shutil
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from checkpoint_action import __version__
 from checkpoint_action.errors import OutputError, StoreError
-from checkpoint_action.report.html_report import write_page
 from checkpoint_action.report.log_bundle import StepLog, bundle_logs, likely_secrets
 from checkpoint_action.report.summary import SUMMARY_LIMIT, summary
 from checkpoint_action.report.words import size
 from checkpoint_action.runner.events import Warned
-from checkpoint_action.store.folder import FolderStore
-from checkpoint_action.store.objects import ObjectStore
 from checkpoint_action.store_choice import log_artifacts
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.stop import StopRequest
     from checkpoint_action.store.base import Store
+    from checkpoint_action.store.layout import ListingStore
 
 __all__ = ["Closing", "unless_stopped"]
 
@@ -157,6 +155,8 @@ class Closing:
         self, folder: Path, records: Mapping[str, Record], bundle: LogBundle, hidden: Collection[str]
     ) -> list[Path]:
         """The run as one HTML page, with the last lines of failed steps from the copies of their logs."""
+        from checkpoint_action.report.html_report import write_page  # noqa: PLC0415  # most runs need no page
+
         path = folder / _PAGE
         copies = {
             step: replace(record, log=str(bundle.of.get(step, "")), command="") for step, record in records.items()
@@ -174,8 +174,8 @@ class Closing:
         :param prefix: what their keys begin with.
         :param store: where they are.
         """
-        if isinstance(store, (FolderStore, ObjectStore)):
-            self._clean_store(prefix, store)
+        if self.inputs.store_url and store is not None:
+            self._clean_store(prefix, cast("ListingStore", store))  # as all that have a URL are
             return
         rest = self._rest(_CLEAN_SECONDS)
         if rest is None:
@@ -195,7 +195,7 @@ class Closing:
             return
         core.info(f"cleanup: {count} checkpoints with {size(freed)} are deleted")
 
-    def _clean_store(self, prefix: str, store: FolderStore | ObjectStore) -> None:
+    def _clean_store(self, prefix: str, store: ListingStore) -> None:
         count = freed = 0
         try:
             for row in store.entries(prefix):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from checkpoint_action.errors import Kind, StoreError, UsageError
 from checkpoint_action.jobfile.values import unknown_id
 from checkpoint_action.model import Action, Status
-from checkpoint_action.report.tables import plan_lines
 from checkpoint_action.runner.events import Warned
 from checkpoint_action.runner.fanout import Level, files_of, foresee_level, matrix_text, part_of, to_judge
 from checkpoint_action.runner.plan import plan_job
@@ -75,6 +74,8 @@ class FanOut:
 
         :param hide: takes secrets out of a text.
         """
+        from checkpoint_action.report.tables import plan_lines  # noqa: PLC0415  # most uses run steps
+
         planned, level = self._judged()
         for line in plan_lines(planned):
             core.info(hide(line))

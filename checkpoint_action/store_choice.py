@@ -9,7 +9,6 @@ from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.store.fallback import FallbackStore
 from checkpoint_action.store.github_artifact import GithubArtifactStore
 from checkpoint_action.store.github_cache import GithubCacheStore
-from checkpoint_action.store.urls import store_for
 from checkpoint_action.toolkit.artifact import ArtifactClient, FindBy
 from checkpoint_action.toolkit.cache import Cache
 from checkpoint_action.toolkit.errors import ToolkitError
@@ -64,6 +63,8 @@ def choose_store(
         return None
     if not inputs.store_url:
         return _offered_store(inputs, env, runtime, order=order, warn=warn, tell=tell, mask=mask)
+    from checkpoint_action.store.urls import store_for  # noqa: PLC0415  # few jobs have a store of their own
+
     if takes_only(inputs, env):
         tell(f"{_stranger(env.get('GITHUB_EVENT_NAME', ''), 'the store')}: steps are only put back from it")
     return store_for(inputs.store_url, order=order) if inputs.scope == "run" else store_for(inputs.store_url)

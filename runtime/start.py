@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from runtime import bootstrap
+from runtime.compiling import compiling_from_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,8 @@ def main() -> int:
         return 130
     sys.path.insert(1, str(packages))  # after the repository root, before everything else
     try:
-        from checkpoint_action import action  # noqa: PLC0415  # its imports need the packages
+        with compiling_from_behind(bootstrap.PACKAGE):
+            from checkpoint_action import action  # noqa: PLC0415  # its imports need the packages
 
         return action.main(env | secrets, runtime)
     except KeyboardInterrupt:  # before the job began
