@@ -63,6 +63,7 @@ class ActionsLog:
         self._tails = tails
         self._token = ""
         self._open = False
+        self._later: list[str] = []  # what is no word of the step whose output is being shown
         self._errors = _Annotations("error", core.error)
         self._warnings = _Annotations("warning", core.warning)
         self._lock = threading.Lock()
@@ -159,7 +160,11 @@ class ActionsLog:
     def _(self, event: events.StepsKept) -> None:
         self._kept = True
         names = [*event.steps, *(f"what {step} has so far" for step in event.unfinished)]
-        _line(f"kept in the {event.store}: {', '.join(names)} ({size(event.size)})")
+        line = f"kept in the {event.store}: {', '.join(names)} ({size(event.size)})"
+        if self._open and self._at_once:  # the group is another step's, and soon over
+            self._later.append(line)
+        else:
+            _line(line)
 
     @_tell.register
     def _(self, event: events.ProgressRestored) -> None:
@@ -206,6 +211,9 @@ class ActionsLog:
         if self._open:
             core.end_group()
         self._open = False
+        later, self._later = self._later, []
+        for line in later:
+            _line(line)
 
     def _resume(self) -> bool:
         """Let the runner heed commands again; whether it did not."""

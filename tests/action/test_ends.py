@@ -160,10 +160,10 @@ def test_steps_with_outputs_of_their_own_run_at_once_and_those_without_alone(wor
     first = workflow.run(steps, jobs="4")
     assert first.outputs["failed"] == ["e"]
     assert workflow.kept("alone") == ["in", "out", "in", "out"]
-    # What each printed is in a group of its own, in one piece; what has been kept is told whenever that is so.
-    kept = r"(?:(?:kept in the Actions cache: |::add-mask::).*\n)*"
+    # What each printed is in a group of its own, in one piece; only commands that the runner does not show come within.
+    masks = r"(?:::add-mask::.*\n)*"
     for step in "ab":
-        group = rf"::group::\[\d/5\] {step}: runs [^:]*\n(.*\n)*?said {step}\n{kept}::endgroup::"
+        group = rf"::group::\[\d/5\] {step}: runs [^:]*\n(.*\n)*?said {step}\n{masks}::endgroup::"
         assert re.search(group, first.log), first.log
     second = workflow.run(steps, jobs="4")
     assert second.code == 0

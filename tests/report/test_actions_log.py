@@ -45,6 +45,20 @@ def test_a_step_is_a_group_with_its_command(told: Callable[..., list[str]]) -> N
     assert lines[3:] == ["::endgroup::", "[1/1] a: done in 2.0 s"]
 
 
+def test_what_has_been_kept_is_told_outside_of_the_groups_of_steps_that_run_at_once(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    log = ActionsLog(block_commands=False, at_once=True)
+    kept = events.StepsKept(("b",), "Actions cache", 9)
+    for event in (events.RunStarted(JOB), START, kept, events.OutputShown(0), kept):
+        log(event)
+    log(events.StepEnded(0, record(Status.DONE)))
+    lines = capfd.readouterr().out.splitlines()
+    told = "kept in the Actions cache: b (9 bytes)"
+    assert lines[:3] == ["[1/1] a: runs (never-ran)", told, "::group::[1/1] a: runs (never-ran)"]
+    assert lines[-3:] == ["::endgroup::", told, "[1/1] a: done in 2.0 s"]
+
+
 def test_a_failure_is_an_annotation_outside_the_group(told: Callable[..., list[str]]) -> None:
     lines = told(START, events.StepEnded(0, record(Status.FAILED, "it ended with exit code 3")))
     assert lines[-2:] == [
