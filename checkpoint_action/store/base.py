@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["FilePart", "Found", "ListingLook", "PieceStore", "Pieces", "Store"]
+__all__ = ["FilePart", "Found", "ListingLook", "PieceStore", "Pieces", "Store", "StreamStore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,20 @@ class ListingLook(Protocol):
 
     def find_each(self, prefixes: Sequence[str]) -> list[Found | None]:
         """For each prefix what :meth:`Store.find` gives."""
+        ...
+
+
+@runtime_checkable
+class StreamStore(Protocol):
+    """A store that may send an entry from its first byte on, whatever part of it is asked for."""
+
+    def stream(self, found: Found, start: int, take: Callable[[bytes], object]) -> bool:
+        """Have the entry's content from byte ``start`` on, as it comes, where reading it by parts would cost more.
+
+        :param take: gets it bit by bit, from another thread; what it raises ends the call.
+        :returns: whether all of it has been taken; ``False`` where parts are as good, and nothing was.
+        :raises StoreMissingError: the entry is gone.
+        """
         ...
 
 

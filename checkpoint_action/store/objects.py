@@ -77,6 +77,7 @@ class ObjectStore:
         self._order = order
         self._call_seconds = call_seconds
         self._transfer_seconds = transfer_seconds
+        self._sends_all = False  # known of a server that sends all of an object, whatever part is asked for
 
     @property
     def name(self) -> str:
@@ -140,18 +141,39 @@ class ObjectStore:
         def look() -> bytes:
             if length <= 0:
                 return b""
+            if self._sends_all:
+                return self._passed_over(found.key, start, length)
             try:
                 return self._range(found.key, start, length)
             except FileNotFoundError:
                 raise
             except Exception as error:
-                if _ignores_ranges(error):
+                if self._finds_ranges_ignored(error):
                     return self._passed_over(found.key, start, length)
                 if start < self._size(found.key):
                     raise
                 return b""
 
         return self._bounded(_LOOK, self._call_seconds, look)
+
+    def stream(self, found: Found, start: int, take: Callable[[bytes], object]) -> bool:
+        """Have the entry's content from byte ``start`` on, as it comes, from a server known to send all each time.
+
+        :raises StoreMissingError: the entry is gone.
+        """
+        if not self._sends_all:
+            return False
+
+        def download() -> None:
+            self._size(found.key)  # what is only reserved is no entry
+            passed = 0
+            for data in self._from_its_first_byte(found.key):
+                if passed + len(data) > start:
+                    take(data[max(start - passed, 0) :])
+                passed += len(data)
+
+        self._bounded(_DOWNLOAD, self._transfer_seconds, download)
+        return True
 
     def entries(self, prefix: str = "") -> list[Listed]:
         """The entries whose keys start with ``prefix``, in no order.
@@ -243,19 +265,17 @@ class ObjectStore:
         return size
 
     def _copy(self, key: str, file: BinaryIO) -> None:
-        import obstore  # noqa: PLC0415
-
         size = self._size(key)
-        if size > PART:
+        if size > PART and not self._sends_all:
             try:
                 self._copy_in_parts(key, size, file)
                 return
             except Exception as error:
-                if not _ignores_ranges(error):
+                if not self._finds_ranges_ignored(error):
                     raise
                 file.seek(0)
                 file.truncate()
-        file.writelines(obstore.get(self._bucket, _path(key)).stream(min_chunk_size=1 << 20))
+        file.writelines(self._from_its_first_byte(key))
 
     def _copy_in_parts(self, key: str, size: int, file: BinaryIO) -> None:
         starts = deque(range(0, size, PART))
@@ -269,16 +289,28 @@ class ObjectStore:
 
     def _passed_over(self, key: str, start: int, length: int) -> bytes:
         """A part of an object, by reading what is before it too."""
-        import obstore  # noqa: PLC0415
-
         wanted = bytearray()
-        for data in obstore.get(self._bucket, _path(key)).stream(min_chunk_size=64 << 10):
-            part = bytes(data)
+        for part in self._from_its_first_byte(key, 64 << 10):
             wanted += part[start : start + length - len(wanted)]
             start = max(0, start - len(part))
             if len(wanted) >= length:
                 break
         return bytes(wanted)
+
+    def _from_its_first_byte(self, key: str, least: int = 1 << 20) -> Iterator[bytes]:
+        """All of an object, as it comes.
+
+        :param least: bytes that come at once.
+        """
+        import obstore  # noqa: PLC0415
+
+        return map(bytes, obstore.get(self._bucket, _path(key)).stream(min_chunk_size=least))
+
+    def _finds_ranges_ignored(self, error: Exception) -> bool:
+        """Whether a server has sent all of an object, as rclone's does; the library has no error of its own for it."""
+        ignored = "non-partial" in str(error)
+        self._sends_all = self._sends_all or ignored
+        return ignored
 
     def _range(self, key: str, start: int, length: int) -> bytes:
         import obstore  # noqa: PLC0415
@@ -309,11 +341,6 @@ class ObjectStore:
 
 def _path(key: str) -> str:
     return "/".join(part for part in place(key) if part)
-
-
-def _ignores_ranges(error: Exception) -> bool:
-    """Whether a server answers with all of an object, as rclone's does; the library has no error of its own for it."""
-    return "non-partial" in str(error)
 
 
 def _is_refused(error: BaseException) -> bool:

@@ -8,14 +8,17 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
-from checkpoint_action.store.base import ListingLook
+from checkpoint_action.store.base import ListingLook, StreamStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     from checkpoint_action.store.base import Found, Store
 
@@ -124,33 +127,80 @@ class ResumingStore:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.archive"
 
     def _gather(self, found: Found, path: Path) -> None:
-        """Read on from where the file ends. Parts are read side by side and written in order, after a first one."""
-        failed, part, at_once = 0, self._least, 1
-        with path.open("ab") as file, ThreadPoolExecutor(_AT_ONCE, "fetch") as pool:
+        """Read on from where the file ends.
+
+        Nothing is made to reach the disk: what a power loss takes or garbles is found out when it is unpacked.
+        """
+        failed = 0
+        parts = _Parts(self._least)
+        with path.open("ab") as file:
             while True:
-                begin, start = time.monotonic(), file.seek(0, os.SEEK_END)
+                start = file.seek(0, os.SEEK_END)
                 self._told(found.key, start)
-                reads = [pool.submit(self._store.read, found, start + at * part, part) for at in range(at_once)]
                 try:
-                    for read in reads:
-                        data = read.result()
-                        file.write(data)
-                        file.flush()
-                        self._told(found.key, file.tell())
-                        if len(data) < part:
-                            os.fsync(file.fileno())  # before it gets the name of what is whole
-                            return
-                    failed, at_once = 0, _AT_ONCE
-                    if time.monotonic() - begin < _BRISK:
-                        part = min(2 * part, self._most)
+                    if self._streamed(found, start, file):
+                        return
+                    while self._read_parts(found, file, parts):
+                        failed = 0
+                    return
                 except StoreError as error:
-                    failed, part = failed + 1, self._least
+                    file.flush()
+                    failed = 1 if file.tell() > start else failed + 1
                     if failed == _TRIES or not _may_pass(error):
                         raise
+                    parts = _Parts(self._least)
                     time.sleep(min(2.0**failed, _LONGEST_PAUSE))
-                finally:
-                    for read in reads:
-                        read.cancel()
+
+    def _streamed(self, found: Found, start: int, file: BinaryIO) -> bool:
+        if not isinstance(self._store, StreamStore):
+            return False
+
+        over = Event()
+
+        def take(data: bytes) -> None:
+            if over.is_set():  # the call was given up, and another one writes
+                raise StoreError(f"{self.name}: out of time")
+            file.write(data)
+            self._told(found.key, file.tell())
+
+        try:
+            return self._store.stream(found, start, take)
+        finally:
+            over.set()
+
+    def _read_parts(self, found: Found, file: BinaryIO, parts: _Parts) -> bool:
+        """Read the next parts side by side, and write them in order; whether there may be more."""
+        begin, start = time.monotonic(), file.tell()
+        with ThreadPoolExecutor(_AT_ONCE, "fetch") as pool:
+            reads = [
+                pool.submit(self._store.read, found, start + at * parts.size, parts.size) for at in range(parts.at_once)
+            ]
+            try:
+                for read in reads:
+                    data = read.result()
+                    file.write(data)
+                    self._told(found.key, file.tell())
+                    if len(data) < parts.size:
+                        return False
+            finally:
+                for read in reads:
+                    read.cancel()
+        parts.at_once = _AT_ONCE
+        if time.monotonic() - begin < _BRISK:
+            parts.size = min(2 * parts.size, self._most)
+        return True
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What is read next.
+
+    :param size: bytes of each part.
+    :param at_once: how many; the first one comes alone, as it may be all there is.
+    """
+
+    size: int
+    at_once: int = 1
 
 
 def _may_pass(error: StoreError) -> bool:
