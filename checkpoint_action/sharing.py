@@ -18,6 +18,8 @@ from checkpoint_action.runner.pulling import pull as take_over
 from checkpoint_action.runner.pushing import push as hand_over
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.store.base import Found
+from checkpoint_action.store.folders import make_folder
 from checkpoint_action.store.prune import prune
 from checkpoint_action.store.resuming import ResumingStore
 from checkpoint_action.store.urls import store_for
@@ -63,6 +65,7 @@ def pull(options: argparse.Namespace, around: Surroundings, ask: Callable[[str],
             may_overwrite=lambda names: _may_overwrite(names, options, ask),
             restoring=seen.restoring,
             failed=lost.append,
+            expected=lambda key: kept.begin_fetch(Found(key)),
         )
         seen.end()
         journal.close()
@@ -191,7 +194,7 @@ def _held(options: argparse.Namespace, job: Job, around: Surroundings) -> Iterat
     """Hold the job, with an empty folder for archives."""
     paths = state_paths(options, job.name)
     try:
-        paths.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(paths.folder)
     except OSError as error:
         raise StateWriteError(
             f"cannot make the state dir {paths.folder}: {error.strerror}", kind_of_write(error)

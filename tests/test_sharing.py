@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from checkpoint_action.cli import main
+from checkpoint_action.store.resuming import ResumingStore
 from tests.console import Console
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from checkpoint_action.store.base import Found
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the steps are written for bash"),
@@ -269,6 +273,37 @@ def test_a_pull_never_writes_over_what_a_person_made_unless_told(site: Site) -> 
     assert not list(second.folder.glob(".checkpoint-run-*"))
     second.say("pull", "--overwrite")
     assert second.read()["two.txt"] == "1\n"
+
+
+def test_a_pull_fetches_the_archive_after_the_one_that_it_puts_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = "job: demo\nsteps:\n- {id: one, run: echo 1 > one.txt, inputs: [], outputs: [one.txt]}\n"
+    more = "- {id: two, run: echo 2 > two.txt, inputs: [], outputs: [two.txt]}\n"
+    words = ["--store", f"file://{tmp_path}/store", "--run-id", "1"]
+    first = tmp_path / "first"
+    first.mkdir()
+    for text in (job, job + more):  # an archive each
+        (first / "checkpoint.yml").write_text(text)
+        assert Console(first).run(*words).returncode == 0
+    second = tmp_path / "second"
+    second.mkdir()
+    (second / "checkpoint.yml").write_text(job + more)
+    begun: list[str] = []
+    begin = ResumingStore.begin_fetch
+
+    def begin_fetch(store: ResumingStore, found: Found) -> None:
+        begun.append(found.key)
+        begin(store, found)
+
+    monkeypatch.setattr(ResumingStore, "begin_fetch", begin_fetch)
+    monkeypatch.chdir(second)
+    assert main(["pull", *words]) == 0
+    assert (second / "two.txt").read_text() == "2\n"
+    assert ["-two" in key for key in begun] == [True]
+    (second / "one.txt").unlink()
+    assert main(["pull", *words]) == 0
+    assert len(begun) == 1  # the files of the other are there
 
 
 def test_a_pull_from_an_empty_store_says_so(site: Site) -> None:

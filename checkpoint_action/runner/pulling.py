@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
@@ -52,6 +54,7 @@ def pull(
     may_overwrite: Callable[[list[str]], bool],
     restoring: Callable[[Record], None],
     failed: Callable[[Record], None],
+    expected: Callable[[str], None] = lambda _key: None,
     digests: ContentDigests | None = None,
 ) -> Pulled | None:
     """Take over what the store tells, and put back what is missing.
@@ -62,6 +65,7 @@ def pull(
         changed.
     :param restoring: told of each step before its files are put back.
     :param failed: told of each whose files could not be.
+    :param expected: told of the archive that will be wanted after the one that is wanted now.
     :returns: ``None`` where the files must not be written over: then nothing was changed.
     :raises StoreError: the store fails, and it is required.
     :raises StateWriteError: what it tells cannot be recorded.
@@ -84,11 +88,14 @@ def pull(
     there: list[str] = []
     continued: list[str] = []
     left: dict[str, str] = {}
+    upcoming = _Upcoming(job, journal.records)
     for step in job.steps:
         decision = planner.foresee(step)
         if decision.action is Action.RESTORE:
             record = journal.records[step.id]
             restoring(record)
+            if key := upcoming.after(record):
+                expected(key)
             try:
                 checkpoints.restore(record, acceptable, planner.to_stay(record))
             except StoreError as error:
@@ -112,6 +119,25 @@ def pull(
                 left[step.id] += f", without what its last try left: {error}"
     progress.clear()
     return Pulled(tuple(taken), tuple(restored), tuple(there), tuple(continued), left)
+
+
+class _Upcoming:
+    """The archives that the job's done steps came from, in the order of the steps."""
+
+    def __init__(self, job: Job, records: Mapping[str, Record]) -> None:
+        self._root = job.root
+        self._layers: dict[str, list[Layer]] = {}
+        for record in (records[step.id] for step in job.steps if step.id in records):
+            if record.status is Status.DONE and record.archive is not None:
+                self._layers.setdefault(record.archive.key, []).append(record.layer)
+        keys = list(self._layers)
+        self._next = dict(pairwise(keys))
+
+    def after(self, record: Record) -> str | None:
+        """The archive after a step's; ``None`` where it is not certain to be wanted, as all its files are there."""
+        key = self._next.get(record.archive.key if record.archive else "")
+        paths = (entry.path for layer in self._layers.get(key or "", ()) for entry in layer.entries)
+        return key if any(not os.path.lexists(locate(self._root, path)) for path in paths) else None
 
 
 def _conflicts(

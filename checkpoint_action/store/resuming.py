@@ -9,11 +9,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
 from checkpoint_action.store.base import ListingLook, StreamStore
+from checkpoint_action.store.folders import check_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ _LONGEST_PAUSE = 30.0
 class ResumingStore:
     """Another :class:`~checkpoint_action.store.base.Store`, read by parts into files that stay.
 
+    One entry is to be fetched by one thread at a time, :meth:`begin_fetch` apart.
     What is fetched is not trusted for being there: whoever unpacks it checks it, and a file that turns out to be
     damaged is to be forgotten. What an archive says first is read from the store each time, as all depends on it.
 
@@ -58,6 +60,7 @@ class ResumingStore:
         self._told = told
         self._least = least
         self._most = most
+        self._begun: dict[str, Thread] = {}
 
     @property
     def name(self) -> str:
@@ -93,16 +96,26 @@ class ResumingStore:
         :raises StoreMissingError: the entry is gone.
         :raises StoreError: it does not come, after some tries; what has come stays.
         """
-        whole = self._whole(found.key)
+        begun = self._begun.pop(found.key, None)
+        if begun is not None:
+            begun.join()
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not whole.exists():
-                self._gather(found, whole.with_suffix(".part"))
-                whole.with_suffix(".part").replace(whole)
+            whole = self._gathered(found)
             target.unlink(missing_ok=True)
             _link(whole, target)
         except OSError as error:
             raise StoreError(f"{self.name}: cannot keep what is fetched in {self._folder}: {error.strerror}") from error
+
+    def begin_fetch(self, found: Found) -> None:
+        """Begin to fetch, in a thread, what will be wanted next; where that fails, :meth:`fetch` tries again."""
+
+        def work() -> None:
+            with suppress(StoreError, OSError):
+                self._gathered(found)
+
+        if found.key not in self._begun:
+            self._begun[found.key] = Thread(target=work, name="fetch", daemon=True)
+            self._begun[found.key].start()
 
     def at_hand(self, key: str) -> Path | None:
         """The file with an entry's content that was fetched before; ``None`` where there is none."""
@@ -125,6 +138,16 @@ class ResumingStore:
 
     def _whole(self, key: str) -> Path:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.archive"
+
+    def _gathered(self, found: Found) -> Path:
+        """The file with an entry's content, fetched where it is not there yet."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_owner(self._folder.parent, [self._folder])
+        whole = self._whole(found.key)
+        if not whole.exists():
+            self._gather(found, whole.with_suffix(".part"))
+            whole.with_suffix(".part").replace(whole)
+        return whole
 
     def _gather(self, found: Found, path: Path) -> None:
         """Read on from where the file ends.

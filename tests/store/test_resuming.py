@@ -128,6 +128,27 @@ def test_a_folder_that_cannot_be_made_is_a_fault_of_the_fetch(line: Line, tmp_pa
         resuming(line, tmp_path).fetch(Found(KEY), tmp_path / "target")
 
 
+def test_what_was_begun_beside_is_waited_for_and_not_fetched_twice(line: Line, tmp_path: Path) -> None:
+    store = resuming(line, tmp_path)
+    store.begin_fetch(Found(KEY))
+    store.begin_fetch(Found(KEY))
+    store.fetch(Found(KEY), tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == CONTENT
+    assert len(line.reads) == len(set(line.reads))
+
+
+def test_what_was_begun_beside_and_failed_is_tried_again_when_it_is_wanted(line: Line, tmp_path: Path) -> None:
+    store = resuming(line, tmp_path)
+    line.good, line.error = 3, StoreDeniedError("not yet")
+    store.begin_fetch(Found(KEY))
+    store._begun[KEY].join()
+    assert len(line.reads) > 3
+    line.reads, line.good = [], 10_000
+    store.fetch(Found(KEY), tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == CONTENT
+    assert min(line.reads) > 0  # it went on behind what had come
+
+
 def test_the_rest_is_the_stores_own(line: Line, tmp_path: Path) -> None:
     store = resuming(line, tmp_path)
     assert (store.name, store.reach) == (line.name, line.reach)
