@@ -17,7 +17,7 @@ from checkpoint_action.model import AUTO, Status
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.entries import entry_of
 from checkpoint_action.runner.events import StepsKept, Warned
-from checkpoint_action.runner.git_words import git_environment
+from checkpoint_action.runner.git_words import GIT, git_environment
 from checkpoint_action.runner.globs import Excludes, escaped
 from checkpoint_action.runner.hashing import ContentDigests
 from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
@@ -326,7 +326,7 @@ def this_machine(env: Mapping[str, str]) -> tuple[str, str]:
 def _commit_at(root: Path, env: Mapping[str, str]) -> str:
     try:
         done = subprocess.run(
-            ["git", "-c", "safe.directory=*", "rev-parse", "--verify", "HEAD"],  # noqa: S607  # whichever is on PATH
+            [*GIT, "rev-parse", "--verify", "HEAD"],
             cwd=root,
             env=git_environment(env),
             check=True,

@@ -41,8 +41,9 @@ if [ -z "$tool" ]; then
     *) extra='[cloud]' ;;
   esac
   wanted="checkpoint-run$extra==${CPR_VERSION:-$release}"
-  if ! python3 -m venv "$temporary/venv" ||
-    ! "$temporary/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wanted"; then
+  # -I: modules come from Python alone, never from the checkout.
+  if ! python3 -I -m venv "$temporary/venv" ||
+    ! "$temporary/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check "$wanted"; then
     say "error: $wanted could not be installed; Python 3.10 or newer with pip and venv is needed, or checkpoint-run itself"
     exit 2
   fi

@@ -152,7 +152,7 @@ def install(requirements: Path, staging: Path, env: Mapping[str, str]) -> None:
 def installers(env: Mapping[str, str]) -> Iterator[tuple[list[str], float]]:
     """Name the commands that can install, and how long each may take."""
     uv = shutil.which("uv", path=env.get("PATH"))
-    if uv is not None:
+    if uv is not None and Path(uv).is_absolute():  # else it lies in the current folder, which is the workspace
         yield [uv, "pip", "install", "--python", sys.executable, "--link-mode", "copy", "--color", "never"], UV_SECONDS
     pip = [sys.executable, "-E", *(["-m", "pip"] if has_pip() else map(str, bundled_pip()))]
     if len(pip) > 2:

@@ -13,6 +13,7 @@ from itertools import islice
 from checkpoint_action.report.plain import duration
 from checkpoint_action.runner import seals
 from checkpoint_action.runner.recall import JOB_FILES, content, is_held, mark_of
+from checkpoint_action.store.folders import check_owner
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _VALUED = {"--job": "job", "--state-dir": "folder", "-f": "file", "--file": "fil
 _BEGINNING, _ENDING = ".checkpoint-run-", ".json"
 _ENDED = {"pending", "done", "failed", "timeout", "interrupted"}
 _LONGEST_NAME = 100
+_NUMBERS = ("exit_code", "signal", "tries")
 
 
 def row_lines(job: str, steps: Iterable[str], rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -84,7 +86,7 @@ def glanced(words: Sequence[str]) -> str | None:
             return _told(folder, given["job"])
         file = given.get("file") or next(filter(os.path.isfile, JOB_FILES))
         return _told_of_file(folder, mark_of(file))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration, OverflowError, RecursionError):
         return None  # whoever looks closely says what it is
 
 
@@ -110,6 +112,7 @@ def _told(folder: str, job: str, mark: str = "") -> str | None:
     if not _is_name(job):
         return None
     path = f"{folder}/{_BEGINNING}{job}"
+    check_owner(folder, [f"{path}{_ENDING}", f"{path}.journal"])
     data, journal = content(f"{path}{_ENDING}"), content(f"{path}.journal")
     if not seals.unseal(data)[2]:
         return None
@@ -120,6 +123,8 @@ def _told(folder: str, job: str, mark: str = "") -> str | None:
         return None
     rows = value["steps"]
     if any(row["status"] not in _ENDED or row["step"] != step or not _is_name(step) for step, row in rows.items()):
+        return None
+    if any(type(row.get(name, 0)) is not int for row in rows.values() for name in _NUMBERS):
         return None
     order = value["order"] if mark else []
     if (mark and value["job_file"] != mark) or not all(map(_is_name, order)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -326,7 +326,9 @@ def _state_of(header: dict[str, Any], job: str, key: str) -> StoredState:
             check_layer(record.partial.folder)
     sources = sources_from_json(header.get("sources", []))
     records = {
-        step: record for step, record in records.items() if record.status is not Status.PENDING and record.step == step
+        step: replace(record, log=_log_here(record.log))
+        for step, record in records.items()
+        if record.status is not Status.PENDING and record.step == step
     }
     return StoredState(
         records,
@@ -341,6 +343,13 @@ def _is_inside(path: str) -> bool:
     except BundleError:
         return False
     return True
+
+
+def _log_here(log: str) -> str:
+    """Where a log of another machine may lie here: any other path of that machine is some file of somebody's here."""
+    path = log.replace("\\", "/")
+    name = path.rpartition("/")[2]
+    return path if ":" not in path and _is_inside(path) else name if _is_inside(name) else ""
 
 
 def _nearest_first(steps: Sequence[str], last: str) -> list[str]:
@@ -359,4 +368,4 @@ def reason(error: BaseException) -> str:
     """What went wrong, in one printable line."""
     text = _line(" ".join(str(error).split())[:_LONGEST_REASON])
     expected = isinstance(error, (StoreError, OSError, ValueError)) and text
-    return text if expected else f"unexpected {type(error).__name__}: {text}"
+    return text if expected else f"unexpected {type(error).__name__}{text and ': '}{text}"

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from checkpoint_action.runner.durable import replace_file
 from checkpoint_action.runner.hashing import ContentDigests, LocalClock, never, stamp_of
 from checkpoint_action.runner.scan import OURS
+from checkpoint_action.store.folders import check_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,7 @@ def read_index(path: Path) -> dict[str, str]:
     An index that is not there, damaged or of another format knows nothing.
     """
     try:
+        check_owner(path.parent, [path])
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe in its place would keep us for ever
             return {}
         head, _, body = path.read_bytes().partition(b"\n")

@@ -11,7 +11,26 @@ if TYPE_CHECKING:
 
 __all__ = ["GIT", "LIST_IGNORED", "IgnoredBeside", "git_environment"]
 
-GIT = ("git", "-c", "safe.directory=*")
+_SETTINGS = (
+    "safe.directory=*",  # in a container the checkout is often another user's
+    "safe.bareRepository=explicit",  # a folder that only looks like a repository is none
+    "core.fsmonitor=",  # which may name a program
+    f"core.hooksPath={os.devnull}",
+)
+"""A repository may have been made by anybody: looking at it must not run what its own settings name."""
+
+
+def _program() -> str:
+    """Which git: on Windows not one that lies in the current folder, which the system would take first."""
+    if sys.platform != "win32":
+        return "git"
+    folders = filter(os.path.isabs, os.environ.get("PATH", "").split(os.pathsep))
+    found = (os.path.join(folder, "git.exe") for folder in folders)  # noqa: PTH118
+    return next(filter(os.path.isfile, found), r"\no-git-on-path\git.exe")
+
+
+GIT = (_program(), *(word for setting in _SETTINGS for word in ("-c", setting)))
+"""The first words of each of our calls of git."""
 
 LIST_IGNORED = (*GIT, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 """Names all that git ignores below the current folder."""

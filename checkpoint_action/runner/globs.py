@@ -39,35 +39,58 @@ def static_prefix(pattern: str) -> str:
 
 @lru_cache(maxsize=1024)
 def matcher(pattern: str) -> re.Pattern[str]:
-    """A compiled pattern for whole paths with ``/`` between parts."""
-    out = []
+    """A compiled pattern for whole paths with ``/`` between parts.
+
+    What follows a ``*`` or ``**`` is looked for once and from the left, as in any match a place further left does too.
+    Only the last of them tries every place, so that the time a match takes never grows with a power of their number.
+    """
     parts = pattern.rstrip("/").split("/")
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
+    parts = [part for number, part in enumerate(parts) if part != "**" or parts[number + 1 : number + 2] != ["**"]]
+    settled = _Settled()
+    stretches: list[list[str]] = [[]]  # of parts between two **
+    for part in parts[:-1]:
         if part == "**":
-            out.append(".*" if last else "(?:[^/]+/)*")
+            stretches.append([])
         else:
-            out.append(_part(part) + ("" if last else "/"))
-    return re.compile("".join(out) + r"\Z", re.DOTALL)
+            stretches[-1].append(_part(part, settled) + "/")
+    end = ".*" if parts[-1] == "**" else _part(parts[-1], settled)
+    first, *later = ("".join(stretch) for stretch in stretches)
+    out = [first, *(settled.first(f"(?:[^/]+/)*?{stretch}") for stretch in later[:-1])]
+    out += [f"(?:[^/]+/)*{stretch}" for stretch in later[-1:]]
+    return re.compile("".join(out) + end + r"\Z", re.DOTALL)
 
 
-def _part(part: str) -> str:
-    out = []
+class _Settled:
+    """Makes patterns that keep to their first match, whatever follows; from Python 3.11 on that is ``(?>…)``."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def first(self, pattern: str) -> str:
+        self._count += 1
+        return f"(?=(?P<_{self._count}>{pattern}))(?P=_{self._count})"
+
+
+def _part(part: str, settled: _Settled) -> str:
+    stretches: list[list[str]] = [[]]  # of characters between two *
     position = 0
     while position < len(part):
         char = part[position]
         position += 1
         if char == "*":
-            out.append("[^/]*")
+            stretches.append([])
             while part[position : position + 1] == "*":
                 position += 1
         elif char == "?":
-            out.append("[^/]")
+            stretches[-1].append("[^/]")
         elif char == "[" and (found := _class(part, position)):
             text, position = found
-            out.append(text)
+            stretches[-1].append(text)
         else:
-            out.append(re.escape(char))
+            stretches[-1].append(re.escape(char))
+    first, *later = ("".join(stretch) for stretch in stretches)
+    out = [first, *(settled.first(f"[^/]*?{stretch}") for stretch in later[:-1])]
+    out += [f"[^/]*{stretch}" for stretch in later[-1:]]
     return "".join(out)
 
 

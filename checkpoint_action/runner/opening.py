@@ -13,6 +13,7 @@ from checkpoint_action.model import Status
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.shells import check_shells
+from checkpoint_action.store.folders import check_owner, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,16 +53,16 @@ def opened(
     check_shells(selection.scope(job), env)
     _check_logs(job, paths)
     try:
-        paths.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(paths.folder)
     except OSError as error:
         raise StateWriteError(
             f"cannot make the state dir {paths.folder}: {error.strerror}", kind_of_write(error)
         ) from None
-    load(paths)  # a state that cannot be used is left alone: not even a lock file is made
+    seen = load(paths)  # a state that cannot be used is left alone: not even a lock file is made
     lock = JobLock(paths.lock)
     lock.acquire(wait)
     try:
-        loaded = load(paths)
+        loaded = load(paths, seen)
         warn(loaded.warnings)
         if selection.everything:
             _check_decided(job, loaded.records, selection)
@@ -72,10 +73,22 @@ def opened(
         if logs:
             with suppress(OSError):  # each log that cannot be written says so itself
                 paths.logs.mkdir(mode=0o700, exist_ok=True)
+            _check_ours(paths.folder, paths.logs)
             job = _with_logs(job, paths.logs.absolute())
         yield job, journal
     finally:
         lock.release()
+
+
+def _check_ours(folder: Path, made: Path) -> None:
+    """Whoever else may write to a folder may have been first to make something in it.
+
+    :raises StateWriteError: somebody was.
+    """
+    try:
+        check_owner(folder, [made])
+    except PermissionError as error:
+        raise StateWriteError(f"cannot use {made}: {error.strerror}; choose another --state-dir") from None
 
 
 def _check_decided(job: Job, records: Mapping[str, Record], selection: Selection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import stat
 import sys
 import threading
 from contextlib import closing, suppress
@@ -19,7 +20,7 @@ from checkpoint_action.runner.outputs import locate, names_in
 from checkpoint_action.runner.patterns import expand
 from checkpoint_action.runner.places import place_of
 from checkpoint_action.runner.scan import UNREADABLE, entries_of, walk
-from checkpoint_action.store.folders import sync_folder
+from checkpoint_action.store.folders import check_owner, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NoDigests", "Progress", "ProgressFolders", "covered", "covers", "discard", "progress_of", "sync_progress"]
 
-_AT_ONCE = 64
+_PRIVATE = 0o700
 _GONE = ".gone-"
 _SYNCABLE = "r+b" if sys.platform == "win32" else "rb"  # there only a file that may be written can be synced
 
@@ -71,19 +72,17 @@ class NoDigests(ContentDigests):
 class ProgressFolders:
     """The steps' own folders (``$CHECKPOINT_DIR``): there from a step's first try until it is done.
 
-    Made and removed many at a time, as the journal is synced between two steps, and a sync that finds new or vanished
-    names waits several times as long.
+    One that was left empty becomes the next step's: file systems are slow at making what is soon removed again.
 
     :param path: absolute; the folder that holds them.
-    :param steps: ids of the steps in the order in which they may run.
+    :param steps: ids of the job's steps.
     """
 
     def __init__(self, path: Path, steps: Sequence[str] = ()) -> None:
         self._path = path
-        self._steps = steps
-        self._positions = {step: number for number, step in enumerate(steps)}
-        self._made: set[str] = set()
-        self._empty: list[str] = []
+        self._steps = frozenset(steps)
+        self._spare: list[Path] = []
+        self._in_use: set[str] = set()
         self._lock = threading.Lock()
 
     def of(self, step: str) -> Path:
@@ -95,31 +94,41 @@ class ProgressFolders:
 
         :raises OSError: it cannot be made.
         """
-        with self._lock:
-            if step not in self._made:
-                self._remove_empty()
-                begin = self._positions.get(step, 0)
-                for one in (step, *self._steps[begin + 1 : begin + _AT_ONCE]):
-                    if one not in self._made:
-                        self.of(one).mkdir(mode=0o700, parents=True, exist_ok=True)
-                        self._made.add(one)
         folder = self.of(step)
-        if folder.is_symlink():
+        mode = _mode(folder)
+        if stat.S_ISLNK(mode):
             folder.unlink()
-        if not folder.is_dir():  # a try before has removed it
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not stat.S_ISDIR(mode):
+            with self._lock:
+                self._make(folder)
         return folder
 
-    def forget(self, step: str) -> None:
-        """Remove a step's folder: it is done, or to begin anew."""
-        with self._lock:
-            self._made.discard(step)
-            if self.of(step).is_symlink():
-                self.of(step).unlink()
-            if _is_empty(self.of(step)):
-                self._empty.append(step)
+    def _make(self, folder: Path) -> None:
+        while self._spare:
+            spare = self._spare.pop()
+            if stat.S_IMODE(_mode(spare)) == _PRIVATE and _is_empty(spare):
+                spare.rename(folder)
                 return
-        discard(self.of(step))
+            discard(spare)
+        self._path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+        check_owner(self._path.parent, [self._path])
+        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+
+    def keep_apart(self, step: str) -> None:
+        """Something of a step may still use its folder, which then is nobody else's."""
+        with self._lock:
+            self._in_use.add(step)
+
+    def forget(self, step: str) -> None:
+        """Take back a step's folder: it is done, or to begin anew."""
+        folder = self.of(step)
+        if stat.S_ISLNK(_mode(folder)):
+            folder.unlink()
+        with self._lock:
+            if step not in self._in_use and _is_empty(folder):
+                self._spare.append(folder)
+                return
+        discard(folder)
 
     def left(self) -> list[str]:
         """Ids of the steps whose folders are there."""
@@ -127,13 +136,7 @@ class ProgressFolders:
             names = os.listdir(self._path)
         except OSError:
             return []
-        return [step for name in names if (step := name.removeprefix("_").removesuffix(".progress")) in self._positions]
-
-    def _remove_empty(self) -> None:
-        for step in self._empty:
-            with suppress(OSError):
-                self.of(step).rmdir()
-        self._empty.clear()
+        return [step for name in names if (step := name.removeprefix("_").removesuffix(".progress")) in self._steps]
 
     def clear(self) -> None:
         """Remove the folders that nothing was put into."""
@@ -157,6 +160,14 @@ def discard(folder: Path) -> None:
     except OSError:
         aside = folder
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _mode(path: Path) -> int:
+    """Kind and permissions of what is there; 0 where nothing is."""
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
 
 
 def _is_empty(folder: Path) -> bool:
@@ -269,7 +280,7 @@ def sync_progress(progress: Progress, root: Path, folder: Path) -> None:
     :raises OSError: a file cannot be synced; one that is gone meanwhile is no fault.
     """
     for base, layer in ((root, progress.workspace), (folder, progress.folder)):
-        above = {os.path.dirname(locate(base, entry.path)) for entry in layer.entries}
+        above = {name for entry in layer.entries for name in _above(locate(base, entry.path), str(base))}
         for path in _files(layer.entries):
             with suppress(FileNotFoundError), open(locate(base, path), _SYNCABLE) as file:
                 os.fsync(file.fileno())
@@ -278,6 +289,15 @@ def sync_progress(progress: Progress, root: Path, folder: Path) -> None:
     if progress.folder.entries:  # it may be new itself
         sync_folder(folder.parent)
         sync_folder(folder.parent.parent)
+
+
+def _above(place: str, top: str) -> Iterator[str]:
+    """The folders above a place, up to ``top``, all of which may be new; of one elsewhere the nearest."""
+    folder = os.path.dirname(place)
+    yield folder
+    while folder.startswith(os.path.join(top, "")):
+        folder = os.path.dirname(folder)
+        yield folder
 
 
 def _files(entries: Iterable[Entry]) -> list[str]:

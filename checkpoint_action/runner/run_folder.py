@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from checkpoint_action.runner.value_files import ValueFilesPool
+from checkpoint_action.store.folders import check_owner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,8 @@ class RunFolder:
         for folder in (self.path, self.programs, self.requests, self._values):
             # What could not be removed, as somebody has it open on Windows, does no harm.
             folder.mkdir(mode=0o700, parents=folder == self.path, exist_ok=True)
+            if folder == self.path:
+                check_owner(folder.parent, [folder])
         self._nothing.write_text(_NOTHING, "ascii")
         self._write_program()
 

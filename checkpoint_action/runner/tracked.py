@@ -51,7 +51,7 @@ def changed_files(root: Path, env: Mapping[str, str]) -> list[str]:
     :param env: the outside environment.
     :raises UsageError: git cannot tell.
     """
-    command = [*GIT, "diff", "-z", "--name-only", "--no-ext-diff", "--relative", "HEAD", "--", "."]
+    command = [*GIT, "diff", "-z", "--name-only", "--no-ext-diff", "--no-textconv", "--relative", "HEAD", "--", "."]
     try:
         done = subprocess.run(
             command, cwd=root, env=git_environment(env), check=True, stdin=subprocess.DEVNULL, capture_output=True

@@ -93,6 +93,28 @@ class Agent:
         return run(["bash", wrapper], sources, env)
 
 
+def test_a_character_that_json_writes_as_two_escapes_reaches_the_job_file(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "checkout", {"a": ""})
+    env = {**plain(tmp_path / "machine", command_on_path(tmp_path / "told", SAYS_WHAT_IT_GETS)), "LC_ALL": "C"}
+    env |= {f"SAID_{name}": str(tmp_path / name) for name in ("ARGUMENTS", "ENVIRONMENT", "FILE", "PID")}
+    steps = [{"id": "a", "run": "echo '\U0001f389 \u00e9 \\ud83c\\udf89 \x7f \u2028'"}]
+    env |= {**variables({"store": "s3://x", "steps": steps}), "BUILDKITE_JOB_ID": "0195"}
+    ended = run(["bash", ROOT / "hooks" / "command"], folder, env)
+    assert ended.code == 0, ended.said
+    assert yaml.safe_load((tmp_path / "FILE").read_text("utf-8"))["steps"] == steps
+
+
+def test_the_hooks_python_takes_no_modules_from_the_checkout(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "checkout", {"json.py": "open('canary', 'w')\n", "os.py": "open('canary', 'w')\n"})
+    env = {**plain(tmp_path / "machine", command_on_path(tmp_path / "told", SAYS_WHAT_IT_GETS))}
+    env |= {f"SAID_{name}": str(tmp_path / name) for name in ("ARGUMENTS", "ENVIRONMENT", "FILE", "PID")}
+    env |= {**variables({"store": "s3://x", "steps": STEPS}), "BUILDKITE_JOB_ID": "0195"}
+    ended = run(["bash", ROOT / "hooks" / "command"], folder, env)
+    assert ended.code == 0, ended.said
+    assert not (folder / "canary").exists()
+    assert yaml.safe_load((tmp_path / "FILE").read_text())["steps"] == STEPS
+
+
 @pytest.fixture
 def agent(tmp_path: Path, tools: Path) -> Agent:
     """Return an agent on a machine with our command."""

@@ -118,6 +118,23 @@ def test_what_is_not_as_a_run_has_left_it_is_looked_at_closely(console: Console,
     assert glanced(STATUS) is None
 
 
+@pytest.mark.parametrize(
+    ("known", "said"), [(b'"signal":9', b'"signal":"\\u001b[2J"'), (b'"exit_code":3', b'"exit_code":"3"')]
+)
+def test_a_number_that_is_a_text_is_looked_at_closely(console: Console, known: bytes, said: bytes) -> None:
+    """Whoever may write to the folder would have a terminal obey it."""
+    import zlib  # noqa: PLC0415  # for this alone
+
+    path = Path(".checkpoint-run-j.json")
+    body, _, _ = seals.unseal(path.read_bytes().replace(known, said))
+    assert said in body
+    path.write_bytes(body + seals.CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body))
+    sequence = json.loads(path.read_bytes())["sequence"]
+    Path(".checkpoint-run-j.journal").write_bytes(seals.journal_of(sequence, "j", path.read_bytes()))
+    assert glanced(STATUS) is None
+    assert "\x1b" not in console.run(*STATUS).stdout
+
+
 def test_a_run_that_is_on_is_looked_at_closely(console: Console) -> None:
     lock = JobLock(console.folder / ".checkpoint-run-j.lock")
     lock.acquire()

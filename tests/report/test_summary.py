@@ -224,6 +224,12 @@ def test_no_summary_exceeds_its_limit(texts: list[str], limit: int) -> None:
     assert len(text.encode()) <= limit
 
 
+def test_a_folder_as_store_is_no_markup_whatever_it_is_called() -> None:
+    kept = events.StepsKept(("a",), "the folder /x/<img src=x>](y) `z", 1)
+    text = summary([Told(0, events.RunStarted(job("a"))), Told(1, kept)])
+    assert "in 1 archive (``the folder /x/<img src=x>](y) `z``).\n" in text
+
+
 def test_no_text_breaks_its_row_or_turns_the_direction() -> None:
     text = summary(nasty(), tails={})
     lines = [line for line in text.splitlines() if line.startswith("| ")][1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from checkpoint_action.errors import StoreError
 from checkpoint_action.model import Action, Layer, Reason
 from checkpoint_action.runner import archives, uploads
 from checkpoint_action.store.bundle import LONGEST_HEADER, header_frame
+from checkpoint_action.store.codec import record_to_json
 from tests.runner.machines import KEYS, Machine, keep_each, writing
 from tests.runner.memory_store import MemoryStore
 
@@ -69,6 +71,30 @@ def test_a_large_archive_is_only_begun_to_learn_the_state_and_fetched_when_it_is
     other.checkpoints.restore(records["a"], lambda _path: ())
     assert store.calls.count("fetch") == 1
     assert (other.root / "a").read_bytes() == (one.root / "a").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("log", "here"),
+    [
+        (".checkpoint-run-j.logs/a.log", ".checkpoint-run-j.logs/a.log"),
+        ("/home/runner/work/_temp/x.logs/a.log", "a.log"),
+        ("/etc/passwd", "passwd"),
+        ("../../.ssh/id_ed25519", "id_ed25519"),
+        ("D:\\a\\_temp\\logs\\a.log", "a.log"),
+        ("C:a.log", "" if os.name == "nt" else "C:a.log"),
+        ("..", ""),
+        ("/", ""),
+        ("", ""),
+    ],
+)
+def test_a_log_of_another_machine_is_no_other_file_here(
+    tmp_path: Path, store: CountingStore, other: Machine, log: str, here: str
+) -> None:
+    """Reports and `logs` show what lies where a record says, and a record may come from anybody with the store."""
+    one = Machine(tmp_path / "one", store)
+    record = replace(one.run(one.step("a"), writing("a", "a")), log=log)
+    header = {"job": KEYS.job, "records": {"a": record_to_json(record)}}
+    assert archives._state_of(header, KEYS.job, KEYS.prefix).records["a"].log == here
 
 
 def test_a_small_archive_is_there_with_the_first_look(tmp_path: Path, store: CountingStore, other: Machine) -> None:

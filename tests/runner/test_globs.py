@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -181,3 +183,53 @@ def test_excludes_without_a_rule_are_false() -> None:
 )
 def test_excludes_like_gitignore(patterns: tuple[str, ...], path: str, folder: bool, excluded: bool) -> None:
     assert Excludes(patterns).excluded(path, folder=folder) is excluded
+
+
+_PATHS = st.lists(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=6).map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 20 + "b", "a" * 500),
+        ("**/a/" * 10 + "b", "a/" * 500 + "c"),
+        ("**/*a*/" * 6 + "*b", "/".join(["aaa"] * 200)),
+        ("**/" * 40 + "b", "/".join(["a"] * 500)),
+        ("[a-z]*" * 12 + "!", "a" * 500),
+        ("*" * 60 + "b", "a" * 5000),
+    ],
+)
+def test_no_pattern_takes_for_ever(pattern: str, path: str) -> None:
+    """A job file or an input may come from anybody; tried in a process that can be ended, which this one could not."""
+    match = f"matcher({pattern!r}).match({path!r})"
+    text = f"import sys; from checkpoint_action.runner.globs import matcher; sys.exit({match} is not None)"
+    done = subprocess.run([sys.executable, "-c", text], timeout=120, check=False)
+    assert done.returncode == 0
+
+
+@given(st.lists(st.sampled_from(["a", "b", "*", "?", "[ab]", "/", "/**/", "**"]), max_size=12).map("".join), _PATHS)
+@settings(max_examples=400)
+def test_stars_match_what_trying_every_place_matches(pattern: str, path: str) -> None:
+    assert bool(matcher(pattern).match(path)) == _tries(pattern.rstrip("/").split("/"), path.split("/"))
+
+
+def _tries(parts: list[str], names: list[str]) -> bool:
+    """Whether the parts of a pattern fit the parts of a path, found by trying."""
+    if not parts or not names:
+        return not parts and not names
+    if parts[0] == "**":
+        if len(parts) == 1:
+            return True
+        return _tries(parts[1:], names) or _tries(parts, names[1:])
+    return _part_tries(parts[0], names[0]) and _tries(parts[1:], names[1:])
+
+
+def _part_tries(part: str, name: str) -> bool:
+    if not part:
+        return not name
+    if part[0] == "*":
+        return _part_tries(part[1:], name) or (bool(name) and _part_tries(part, name[1:]))
+    if not name:
+        return False
+    width, fits = (4, name[0] in "ab") if part.startswith("[ab]") else (1, part[0] in ("?", name[0]))
+    return fits and _part_tries(part[width:], name[1:])

@@ -122,6 +122,14 @@ def test_pip_of_ensurepip_serves_where_there_is_none(bench: Bench, monkeypatch: 
     assert (bench.ensure(PATH="") / "tiny.py").exists()
 
 
+def test_a_uv_in_the_current_folder_is_none(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows looks there first, and it is the workspace."""
+    put_uv(tmp_path, "touch canary; exit 2")
+    monkeypatch.chdir(tmp_path)
+    bench.env["PATH"] = "bin"
+    assert [Path(command[0]).name for command, _ in bootstrap.installers(bench.env)] == [Path(sys.executable).name]
+
+
 def test_no_installer_is_a_clear_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "has_pip", lambda: False)
     monkeypatch.setattr(bootstrap, "bundled_pip", lambda: iter(()))
