@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["entry"]
+
+# What a command line whose answer may be kept begins with.
+_MAYBE_KNOWN = {
+    "run",
+    "plan",
+    "-f",
+    "--file",
+    "--job",
+    "--state-dir",
+    "--verify",
+    "--verify=full",
+    "--verify=stat",
+    "-q",
+    "--quiet",
+    "--no-logs",
+}
 
 
 def entry() -> None:
     """Run the command line. From here on Ctrl-C never ends in a traceback."""
     try:
-        if sys.argv[1:2] in (["plan"], ["status"]) and _known():
+        if _known(sys.argv[1:]):
             sys.exit(0)
         import signal  # noqa: PLC0415  # a Ctrl-C may come while these are read
 
@@ -24,20 +41,34 @@ def entry() -> None:
     sys.exit(code)
 
 
-def _known() -> bool:
+def _known(words: list[str]) -> bool:
     """Answer what needs no thinking: long before all that thinking needs is loaded."""
-    import os  # noqa: PLC0415  # next to the only ones that this needs
-
-    from checkpoint_action.runner.recall import recalled, write_answer  # noqa: PLC0415
-
-    if sys.argv[1] == "plan":
-        answer = recalled(sys.argv[1:], os.environ)
-    else:
+    if words[:1] == ["status"]:
         from checkpoint_action.report.glance import glanced  # noqa: PLC0415  # only what the verb needs
+        from checkpoint_action.runner.recall import Reply, write_reply  # noqa: PLC0415
 
-        answer = glanced(sys.argv[1:])
-    return answer is not None and write_answer(answer)
+        answer = glanced(words)
+        return answer is not None and write_reply(Reply(answer, 1))
+    if words and words[0] not in _MAYBE_KNOWN:
+        return False
+    from checkpoint_action.report.plain import duration  # noqa: PLC0415  # only what such words need
+    from checkpoint_action.runner.recall import recalled, write_reply  # noqa: PLC0415
+
+    reply = recalled(words, os.environ, duration)
+    return reply is not None and write_reply(reply)
+
+
+def _leave_out_current_folder() -> None:
+    """``-m`` has modules looked for in the current folder first, which may be anybody's checkout with a ``yaml.py``."""
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120  # pathlib is slow to load
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:  # it is gone, and holds no modules
+        return
+    if sys.path and sys.path[0] in ("", here) and here != own:
+        del sys.path[0]
 
 
 if __name__ == "__main__":
+    _leave_out_current_folder()
     entry()

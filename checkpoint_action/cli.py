@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from checkpoint_action.intent import Surroundings
     from checkpoint_action.model import Job, Record
+    from checkpoint_action.run_end import Ending
     from checkpoint_action.runner.checkpoints import Checkpoints
-    from checkpoint_action.runner.events import Listener, RunEnded
+    from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import Journal, StatePaths
     from checkpoint_action.runner.selection import Selection
@@ -106,6 +107,7 @@ def _save(_options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from checkpoint_action.intent import lock_wait, marked_job_of, selection_of, state_paths  # noqa: PLC0415  # only what the verb needs
+    from checkpoint_action.run_end import Ending, finish, remember  # noqa: PLC0415
     from checkpoint_action.runner.opening import opened  # noqa: PLC0415
 
     job, mark = marked_job_of(options)
@@ -119,7 +121,7 @@ def _run(options: argparse.Namespace) -> int:
         from checkpoint_action.runner.journal import load  # noqa: PLC0415  # only what the verb needs
 
         before = load(paths).records
-    ending = _Ending()
+    ending = Ending(_BUG)
     try:
         with opened(
             job,
@@ -135,42 +137,15 @@ def _run(options: argparse.Namespace) -> int:
             ending.code = _run_locked(
                 options, ready, selection, journal, use, before=before or journal.records, ending=ending
             )
-            if ending.code == 0 and options.verify == "stat" and use is None and not options.step:
-                _remember(options, paths)
+            if ending.code == 0 and use is None and not options.step:
+                remember(options, job, mark, paths)
             return ending.code
     except CheckpointError as error:
         ending.code = error.exit_code
         raise
     finally:
         if options.on_finish and ending.began:
-            _finish(options, job, paths, ending)
-
-
-def _remember(options: argparse.Namespace, paths: StatePaths) -> None:
-    """Keep what ``plan --verify stat`` has to say from now on, as long as nothing changes."""
-    from checkpoint_action.intent import job_of  # noqa: PLC0415  # only what the verb needs
-    from checkpoint_action.report.tables import plan_json, plan_lines  # noqa: PLC0415
-    from checkpoint_action.runner.recall import Question  # noqa: PLC0415
-    from checkpoint_action.runner.remembering import remember  # noqa: PLC0415
-
-    question = Question(options.file, options.state_dir, options.job)
-    with suppress(KeyboardInterrupt):  # the run has ended, and how it did stays
-        remember(
-            question,
-            lambda: job_of(parse_arguments(question.words())),
-            paths,
-            os.environ,
-            lambda planned: ("".join(f"{line}\n" for line in plan_lines(planned)), f"{plan_json(planned)}\n"),
-        )
-
-
-class _Ending:
-    """How a run ends."""
-
-    def __init__(self) -> None:
-        self.began = False
-        self.code = _BUG
-        self.told: RunEnded | None = None
+            finish(options, job, paths, ending)
 
 
 def _run_locked(
@@ -181,7 +156,7 @@ def _run_locked(
     use: StoreUse | None,
     *,
     before: Mapping[str, Record],
-    ending: _Ending,
+    ending: Ending,
 ) -> int:
     from checkpoint_action.intent import SIGNING_KEY, state_paths  # noqa: PLC0415  # only what the verb needs
     from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
@@ -266,28 +241,6 @@ def _checkpoints(
 
     paths = state_paths(options, job.name)
     return kept(use, job, paths, journal, os.environ, listen=listen, stop=stop, fresh=selection.everything)
-
-
-def _finish(options: argparse.Namespace, job: Job, paths: StatePaths, ending: _Ending) -> None:
-    """Run the command that was given for the end; the run's own result stays, whatever comes of it."""
-    from checkpoint_action.intent import SIGNING_KEY  # noqa: PLC0415  # only where it is asked for
-    from checkpoint_action.report.terminal import StepOutput  # noqa: PLC0415
-    from checkpoint_action.runner.on_finish import result_variables, run_on_finish  # noqa: PLC0415
-    from checkpoint_action.runner.redact import secret_values  # noqa: PLC0415
-    from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
-    from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
-
-    env = {name: value for name, value in os.environ.items() if name != SIGNING_KEY}
-    env |= result_variables(job.name, ending.code, ending.told, paths.folder)
-    if options.rate is not None and ending.told is not None:
-        env["CHECKPOINT_MONEY_SAVED"] = options.rate.cost(ending.told.saved)
-    stop = StopRequest()
-    output = StepOutput(2, shared=True, stop=stop)
-    with stop_on_signals(stop, ignore_hangup=options.on_hangup == "continue"):
-        secrets = () if os.isatty(2) else secret_values(job.secrets, os.environ)
-        fault = run_on_finish(options.on_finish, env, output.write, stop, secrets=secrets)
-    if fault:
-        say(sys.stderr, f"checkpoint-run: warning: {fault}", output.break_line())
 
 
 def _digests(

@@ -28,6 +28,7 @@ __all__ = [
     "check_ids",
     "job_of",
     "lock_wait",
+    "mark_of_file",
     "marked_job_of",
     "named_job",
     "selection_of",
@@ -126,12 +127,13 @@ def marked_job_of(options: argparse.Namespace) -> tuple[Job, str]:
 
     :raises UsageError: as for :func:`job_of`.
     """
-    before = _mark(options)
+    before = mark_of_file(options)
     job = job_of(options)
-    return job, before if options.job is None and before == _mark(options) else ""
+    return job, before if options.job is None and before == mark_of_file(options) else ""
 
 
-def _mark(options: argparse.Namespace) -> str:
+def mark_of_file(options: argparse.Namespace) -> str:
+    """The mark of the job file as it is now; empty where there is none, or it cannot be read."""
     try:
         path = _job_file(options)
         return mark_of(str(path)) if path is not None else ""

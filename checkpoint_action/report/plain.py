@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 __all__ = ["duration", "one_line", "size", "worth_saying"]
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
 def one_line(text: str) -> str:
     """A text without what would break its line, drive a terminal or turn its direction: escapes are shown for that."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    if text.isprintable():  # none of these is
+        return text
+    import re  # noqa: PLC0415  # takes as long to load as all else that some answers need
+
+    return re.sub(_CONTROL, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["SUMMARY_LIMIT", "SummaryReport", "Told", "summary"]
 
 _NAMED = 10  # steps in a sentence
+_WORDS_ALONE = re.compile("[A-Za-z ]*")
+"""What a store is called where its name holds nothing that a person has chosen."""
 
 _WORDS = {
     Status.DONE: "✓ done",
@@ -210,7 +213,8 @@ class _Run:
         parts = []
         if self.archives:
             many = "1 archive" if self.archives == 1 else f"{self.archives} archives"
-            parts.append(f"Stored: {size(self.stored)} in {many} ({self.store}).")
+            where = self.store if _WORDS_ALONE.fullmatch(self.store) else code(self.store)
+            parts.append(f"Stored: {size(self.stored)} in {many} ({where}).")
         elif not kept:
             parts.append("Nothing is kept beyond this machine.")
         if self.restored:

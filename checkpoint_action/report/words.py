@@ -21,6 +21,7 @@ __all__ = [
     "reason_text",
     "size",
     "totals",
+    "totals_around",
     "worth_saying",
 ]
 
@@ -54,6 +55,12 @@ def totals(ended: RunEnded, rate: Rate | None = None) -> str:
 
     :param rate: what saved time is worth.
     """
+    before, after = totals_around(ended, rate)
+    return f"{before}{duration(ended.seconds)}{after}"
+
+
+def totals_around(ended: RunEnded, rate: Rate | None = None) -> tuple[str, str]:
+    """The run in one line, before and after the time it took."""
     groups = (
         ("done", [step for step in ended.ran if step not in {*ended.failed, *ended.stopped}]),
         ("skipped", ended.skipped),
@@ -63,7 +70,7 @@ def totals(ended: RunEnded, rate: Rate | None = None) -> str:
         ("left", ended.pending),
     )
     parts = [f"{len(steps)} {word}" for word, steps in groups if steps]
-    text = f"{', '.join(parts) or 'nothing to do'} in {duration(ended.seconds)}"
+    before = f"{', '.join(parts) or 'nothing to do'} in "
     if not worth_saying(ended.saved):
-        return text
-    return f"{text}; saved {duration(ended.saved)}" + (f" ({rate.cost(ended.saved)})" if rate else "")
+        return before, ""
+    return before, f"; saved {duration(ended.saved)}" + (f" ({rate.cost(ended.saved)})" if rate else "")

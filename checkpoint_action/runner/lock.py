@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import LockError, LockHeldError, StateWriteError, kind_of_write
+from checkpoint_action.runner.holding import name_holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ _POLL = 0.1  # seconds between tries while waiting
 _BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 # Never through a link, whose target would be written to.
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-_HOLDER_AT = 1  # Windows locks a byte range against reading too: byte 0 is the lock, the holder's name follows
+_HOLDER_AT = 1  # byte 0 is the lock, the holder's name follows
 
 
 class JobLock:
@@ -91,8 +92,7 @@ class JobLock:
             return self._try()
         self._fd, self._pid = fd, os.getpid()
         with suppress(OSError):  # only for people
-            os.ftruncate(fd, 0)
-            _write(fd)
+            name_holder(fd)
         return True
 
     def _is_current(self, fd: int) -> bool:
@@ -157,8 +157,3 @@ def _unlock(fd: int) -> None:
         import fcntl  # noqa: PLC0415  # not on Windows
 
         fcntl.flock(fd, fcntl.LOCK_UN)
-
-
-def _write(fd: int) -> None:
-    os.lseek(fd, 0, os.SEEK_SET)
-    os.write(fd, f" process {os.getpid()}".encode())

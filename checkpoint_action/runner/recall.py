@@ -1,94 +1,103 @@
-"""The answer of ``plan --verify stat`` as a run has kept it, given again while all that it was made of is the same.
+"""What a run has kept of its end, given again while all that it was made of is the same.
 
-Loaded before everything else, as loading the rest takes longer than all of this: so it imports next to nothing.
-:mod:`checkpoint_action.runner.remembering` writes what is read here.
+So ``plan`` answers, and a run with nothing to do ends, without loading what decides, as that takes longer than all of
+this. For the same reason this imports next to nothing. :mod:`checkpoint_action.runner.remembering` writes what is read
+here.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
+import time
 
-from checkpoint_action.runner.git_words import IgnoredBeside
+from checkpoint_action.runner.basis import OURS, content
+from checkpoint_action.runner.holding import hold, is_held, name_holder
+from checkpoint_action.store.folders import check_owner
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Self
 
-__all__ = [
-    "FORMAT",
-    "JOB_FILES",
-    "Basis",
-    "Memory",
-    "Question",
-    "content",
-    "is_held",
-    "mark_of",
-    "recalled",
-    "stamp",
-    "write_answer",
-]
+    from checkpoint_action.runner.memory import Memory
 
-FORMAT = 1
-"""Number of the layout of the file; described in docs/state.md."""
+__all__ = ["JOB_FILES", "Question", "Reply", "content", "is_drawn_on", "is_held", "mark_of", "recalled", "write_reply"]
 
-_OURS = ".checkpoint-run-"
-_ENDING = ".plan"
 JOB_FILES = ("checkpoint.yml", "checkpoint.yaml")
 """The job files that are looked for in the current folder."""
 
-_VALUED = {"-f": "file", "--file": "file", "--state-dir": "state_dir", "--job": "job"}
-_OWN = "CHECKPOINT_"
-_COUNTING = ("GITHUB_", "RUNNER_")  # variables by which it is known where we run
-_BETWEEN = "\0\0"  # no path, name or text is empty or holds one
-_LINK = "is no plain folder"
+_VALUED = {"-f": "file", "--file": "file", "--state-dir": "state_dir", "--job": "job", "--verify": "verify"}
+_PLAIN = {
+    "run": {"-q": "quiet", "--quiet": "quiet", "--no-logs": "no_logs"},
+    "plan": {"--json": "json"},
+}
+_ENDING = ".plan"
+_LEFT_BY_A_RUN = (".run", ".progress")
+_OTHER_FILES = (".json", ".journal", ".index", ".lock", ".logs", *_LEFT_BY_A_RUN, ".archives", ".fetched", _ENDING)
 
 
 class Question:
     """What a command line asks, as far as an answer to it is ever kept.
 
-    :param file: the job file.
-    :param job: the job's name where the words give one.
+    :ivar file: the job file.
+    :ivar job: the job's name where the words give one.
+    :ivar runs: whether it is a run that is asked for, rather than a plan.
+    :ivar trusting: whether size, times and inode of a file stand for what is in it.
     """
 
-    __slots__ = ("file", "job", "json", "state_dir")
+    __slots__ = ("file", "job", "json", "no_logs", "quiet", "runs", "state_dir", "trusting")
 
     def __init__(
-        self, file: str | None = None, state_dir: str | None = None, job: str | None = None, *, json: bool = False
+        self,
+        file: str | None = None,
+        state_dir: str | None = None,
+        job: str | None = None,
+        *,
+        runs: bool = False,
+        trusting: bool = False,
+        json: bool = False,
+        quiet: bool = False,
+        no_logs: bool = False,
     ) -> None:
-        self.file = file or JOB_FILES[0]
+        self.file = file or next(filter(os.path.isfile, JOB_FILES), JOB_FILES[0])
         self.state_dir = state_dir or "."
         self.job = job
-        self.json = json
+        self.runs, self.trusting = runs, trusting
+        self.json, self.quiet, self.no_logs = json, quiet, no_logs
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self | None:
         """What words ask; ``None`` where that is something else, or not clear at a glance."""
         rest = list(words)
-        given: dict[str, str] = {}
-        json = trusting = False
-        if not rest or rest.pop(0) != "plan":
+        verb = rest.pop(0) if rest and not rest[0].startswith("-") else "run"
+        if verb not in _PLAIN:
             return None
+        given: dict[str, str] = {}
+        said: dict[str, bool] = {}
         while rest:
             word = rest.pop(0)
-            if word == "--json":
-                json = True
-            elif word == "--verify=stat" or (word == "--verify" and rest[:1] == ["stat"]):
-                del rest[: word == "--verify"]
-                trusting = True
+            if word.startswith("--verify="):
+                rest.insert(0, word.removeprefix("--verify="))
+                word = "--verify"
+            if word in _PLAIN[verb]:
+                said[_PLAIN[verb][word]] = True
             elif word in _VALUED and _VALUED[word] not in given and rest and rest[0] and not rest[0].startswith("-"):
                 given[_VALUED[word]] = rest.pop(0)
             else:
                 return None
-        return cls(**given, json=json) if trusting else None
+        verify = given.get("verify", "full")
+        if verify not in ("full", "stat"):
+            return None
+        runs, trusting = verb == "run", verify == "stat"
+        return cls(given.get("file"), given.get("state_dir"), given.get("job"), runs=runs, trusting=trusting, **said)
 
     def words(self) -> list[str]:
-        """Words that ask so."""
+        """Words that ask for a plan of the same."""
         job = [] if self.job is None else ["--job", self.job]
-        return ["plan", "--verify", "stat", "--file", self.file, "--state-dir", self.state_dir, *job]
+        verify = "stat" if self.trusting else "full"
+        return ["plan", "--verify", verify, "--file", self.file, "--state-dir", self.state_dir, *job]
 
     def key(self) -> str:
         """A digest over all that says which job is meant, by whom, and by which program.
@@ -105,89 +114,6 @@ class Question:
         return sha256(os.fsencode(text)).hexdigest()
 
 
-class Basis:
-    """All that the answer was made of: as long as a look at it shows the same, the answer is the same.
-
-    :param file: the job file.
-    :param state: path of the state's files without their endings.
-    :param variables: names of those of the environment that count.
-    :param git: whether it counts what git ignores.
-    :param stamped: paths of files whose content counts, and of folders whose names count: their size, times, inode and
-        mode tell.
-    :param listed: paths of folders whose names count, and of what kind each is, where their times do not tell.
-    :param kept: paths of folders whose own mode counts, and that they are no links.
-    :param links: paths of links whose targets count.
-    """
-
-    __slots__ = ("file", "git", "kept", "links", "listed", "stamped", "state", "variables")
-
-    def __init__(
-        self,
-        file: str,
-        state: str,
-        variables: Sequence[str],
-        *,
-        git: bool,
-        stamped: Sequence[str],
-        listed: Sequence[str],
-        kept: Sequence[str],
-        links: Sequence[str],
-    ) -> None:
-        self.file, self.state = file, state
-        self.variables, self.git = variables, git
-        self.stamped, self.listed, self.kept, self.links = stamped, listed, kept, links
-
-    def look(self, env: Mapping[str, str], ignored: bytes | None = None) -> str:
-        """A digest over all of it, as it is now.
-
-        :param env: the environment.
-        :param ignored: what git has said, where it need not be asked.
-        :raises OSError: something cannot be looked at, or is of a kind that no answer is kept for.
-        """
-        from hashlib import sha256  # noqa: PLC0415  # as above
-
-        git = IgnoredBeside(env) if self.git and ignored is None else None  # it looks while we do
-        try:
-            seen = sha256()
-            for path in (self.file, f"{self.state}.json", f"{self.state}.journal"):
-                seen.update(b"%s\0" % sha256(content(path)).hexdigest().encode())
-            texts = [_variables(self.variables, env), _stamp_of_index(f"{self.state}.index")]
-            texts += [stamp(os.lstat(path)) for path in self.stamped]
-            texts += [_listing(path) for path in self.listed]
-            texts += [_mode(path) for path in self.kept]
-            texts += [os.readlink(path) for path in self.links]
-            seen.update(os.fsencode("\0".join(texts)))
-            seen.update(b"\0%d\0" % _in_a_checkout())
-            seen.update(_without_ours((git.answer() if git is not None else ignored) or b""))
-        finally:
-            if git is not None:
-                git.close()
-        return seen.hexdigest()
-
-
-def stamp(info: os.stat_result) -> str:
-    """What tells that a path is still what was looked at."""
-    return f"{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino} {info.st_dev} {info.st_mode}"
-
-
-def _stamp_of_index(path: str) -> str:
-    try:
-        return stamp(os.lstat(path))
-    except FileNotFoundError:  # a run that looked at no file has written none
-        return ""
-
-
-def content(path: str) -> bytes:
-    """What a file holds.
-
-    :raises OSError: it cannot be read, or is no regular file.
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe in its place would keep us for ever
-        raise OSError("is no file")
-    with open(path, "rb") as file:
-        return file.read()
-
-
 def mark_of(file: str) -> str:
     """A digest over all by which a job file says what the job is called and which steps it has.
 
@@ -201,172 +127,170 @@ def mark_of(file: str) -> str:
     return sha256(os.fsencode(f"{__version__}\0{folder}\0") + content(file)).hexdigest()
 
 
-def _variables(names: Sequence[str], env: Mapping[str, str]) -> str:
-    known = set(names)
-    for name in env:
-        if name.startswith(_OWN):
-            raise OSError(f"{name} may say anything")  # a store, say, that would have to be asked
-        if name.startswith(_COUNTING):
-            known.add(name)
-    return repr([(name, env.get(name)) for name in sorted(known)])
+class Reply:
+    """What is said, and where.
 
-
-def _listing(path: str) -> str:
-    names = []
-    with os.scandir(path) as items:
-        for item in items:
-            name = item.name
-            if name.startswith(_OURS):
-                continue
-            if item.is_dir(follow_symlinks=False):
-                names.append(f"{name}\0/")
-            elif item.is_file(follow_symlinks=False):
-                names.append(f"{name}\0")
-            else:
-                raise OSError(_LINK if item.is_symlink() else "is neither file nor folder")
-    names.sort()
-    return "\0".join([str(len(names)), *names])
-
-
-def _mode(path: str) -> str:
-    mode = os.lstat(path).st_mode
-    if not stat.S_ISDIR(mode):
-        raise OSError(_LINK)
-    return f"{mode} {os.access(path, os.R_OK | os.X_OK)}"
-
-
-def _without_ours(names: bytes) -> bytes:
-    """What git ignores without our own files, which come and go and are never an input."""
-    return b"\0".join(name for name in names.split(b"\0") if not any(map(_is_ours, name.split(b"/"))))
-
-
-def _is_ours(part: bytes) -> bool:
-    return part.startswith(_OURS.encode())
-
-
-def _in_a_checkout() -> bool:
-    here, last = os.getcwd(), ""
-    while here != last:
-        if os.path.exists(os.path.join(here, ".git")):
-            return True
-        here, last = os.path.dirname(here), here
-    return False
-
-
-class Memory:
-    """What a run has kept.
-
-    :param key: of the question.
-    :param seen: what a look at the basis showed.
-    :param lines: the answer for people.
-    :param json: the answer for programs.
+    :ivar stream: number of the standard stream.
+    :ivar lock: the descriptor that holds the job for a run; it is closed with the program.
     """
 
-    __slots__ = ("basis", "json", "key", "lines", "seen")
+    __slots__ = ("lock", "stream", "text")
 
-    def __init__(self, key: str, seen: str, lines: str, json: str, basis: Basis) -> None:
-        self.key, self.seen, self.lines, self.json, self.basis = key, seen, lines, json, basis
-
-    def to_bytes(self) -> bytes:
-        """As a file: a line with a digest over all that follows it."""
-        basis = self.basis
-        lists = (basis.variables, basis.stamped, basis.listed, basis.kept, basis.links)
-        texts = (self.key, self.seen, self.lines, self.json, f"{int(basis.git)}", *map("\0".join, lists))
-        body = os.fsencode(_BETWEEN.join(texts))
-        return _head(body) + body
-
-    @classmethod
-    def of(cls, path: str, file: str) -> Self:
-        """What a file holds.
-
-        :param file: the job file.
-        :raises OSError: it cannot be read.
-        :raises ValueError: it is damaged or of another format.
-        """
-        head, _, body = content(path).partition(b"\n")
-        if head + b"\n" != _head(body):
-            raise ValueError("damaged")
-        key, seen, lines, json, git, *lists = os.fsdecode(body).split(_BETWEEN)
-        names, stamped, listed, kept, links = (text.split("\0") if text else [] for text in lists)
-        state = path.removesuffix(_ENDING)
-        basis = Basis(file, state, names, git=git == "1", stamped=stamped, listed=listed, kept=kept, links=links)
-        return cls(key, seen, lines, json, basis)
+    def __init__(self, text: str, stream: int, lock: int | None = None) -> None:
+        self.text, self.stream, self.lock = text, stream, lock
 
 
-def _head(body: bytes) -> bytes:
-    from hashlib import sha256  # noqa: PLC0415  # as above
-
-    return b"checkpoint-run plan %d %s\n" % (FORMAT, sha256(body).hexdigest().encode())
-
-
-def recalled(words: Sequence[str], env: Mapping[str, str], *, held: bool = False) -> str | None:
-    """The answer to a command line, where one is kept that is certain to be what deciding anew would give.
+def recalled(
+    words: Sequence[str],
+    env: Mapping[str, str],
+    duration: Callable[[float], str] = str,
+    *,
+    held: bool = False,
+) -> Reply | None:
+    """The reply to a command line, where one is kept that is certain to be what deciding anew would give.
 
     :param words: the command line.
     :param env: the environment.
+    :param duration: seconds in words.
     :param held: whether it is the caller who holds the job's lock.
     """
+    begin = time.perf_counter()
     question = Question.of(words)
     if question is None or sys.platform == "win32":
         return None
     try:
         for number in range(3):
             os.fstat(number)  # else one of our files would get the number
-        return _recalled(question, env, held=held)
+        if is_drawn_on(question):
+            return None
+        stream = 2 if question.runs else 1
+        if not _shows_ascii(stream):
+            return None
+        memory = _kept(question)
+        if memory is None:
+            return None
+        if not question.runs:
+            good = (held or not is_held(f"{memory.basis.state}.lock")) and _is_so(memory, question, env)
+            return Reply(memory.answers.json if question.json else memory.answers.lines, stream) if good else None
+        lock = _held_for(memory, question, env)
+        if lock is None:
+            return None
+        text = f"{memory.answers.run}{duration(time.perf_counter() - begin)}{memory.answers.rest}"
+        return Reply("" if question.quiet else text, stream, lock)
     except (OSError, ValueError):
         return None
 
 
-def _recalled(question: Question, env: Mapping[str, str], *, held: bool) -> str | None:
+def is_drawn_on(question: Question) -> bool:
+    """Whether what a run says goes to a terminal, where it is drawn in ways that no answer is kept for."""
+    try:
+        return question.runs and not question.quiet and os.isatty(2)
+    except OSError:
+        return False
+
+
+def _kept(question: Question) -> Memory | None:
+    """What is kept for a question, whether it still holds or not.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is damaged.
+    """
+    from checkpoint_action.runner.memory import Memory  # noqa: PLC0415  # most command lines do not come this far
+
     key = question.key()
-    names = [f"{_OURS}{question.job}{_ENDING}"] if question.job else os.listdir(question.state_dir)
+    names = [f"{OURS}{question.job}{_ENDING}"] if question.job else os.listdir(question.state_dir)
     for name in names:
-        if name.startswith(_OURS) and name.endswith(_ENDING):
-            memory = Memory.of(os.path.join(question.state_dir, name), question.file)
+        if name.startswith(OURS) and name.endswith(_ENDING):
+            path = os.path.join(question.state_dir, name)
+            state = path.removesuffix(_ENDING)
+            check_owner(question.state_dir, [f"{state}{ending}" for ending in _OTHER_FILES])
+            memory = Memory.of(path, question.file)
             if memory.key == key:
-                busy = not held and is_held(f"{memory.basis.state}.lock")
-                if busy or memory.basis.look(env) != memory.seen:
-                    return None
-                return memory.json if question.json else memory.lines
+                return memory
     return None
 
 
-def is_held(path: str) -> bool:
-    """Whether a run is on.
+def _is_so(memory: Memory, question: Question, env: Mapping[str, str]) -> bool:
+    """Whether all that the answer was made of is as it was."""
+    sights = memory.sights
+    seen = sights.stamps if question.trusting else sights.contents
+    return bool(seen) and memory.basis.look(env, trusting=question.trusting) == seen
 
-    :param path: the job's lock file.
-    :raises OSError: there is none, or it cannot be looked at.
+
+def _held_for(memory: Memory, question: Question, env: Mapping[str, str]) -> int | None:
+    """Have a run's job held, if the run is sure to do nothing: the lock's descriptor.
+
+    :raises OSError: something cannot be looked at.
     """
-    if sys.platform == "win32":
-        return True
-    import fcntl  # noqa: PLC0415  # not on Windows
-
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    state = memory.basis.state
+    if not _has_nothing_to_tidy(state, logs=not question.no_logs) or not all(
+        _is_on_path(program, where or env.get("PATH", "")) for program, where in memory.shells
+    ):
+        return None
+    if not question.quiet and _holds_a_secret(memory, env):
+        return None
+    path = f"{state}.lock"
+    lock = hold(path)
+    if lock is None:
+        return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        there, here = os.stat(path), os.fstat(lock)
+        if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev) and _is_so(memory, question, env):
+            name_holder(lock)
+            lock, taken = None, lock
+            return taken
     finally:
-        os.close(fd)
-    return False
+        if lock is not None:
+            os.close(lock)
+    return None
 
 
-def write_answer(text: str) -> bool:
-    """Write an answer to standard output, as it is when it is decided anew.
+def _has_nothing_to_tidy(state: str, *, logs: bool) -> bool:
+    """Whether a run would find its folders as it leaves them, and could write what it has to."""
+    folder = os.path.dirname(state) or "."
+    return (
+        not any(os.path.lexists(f"{state}{ending}") for ending in _LEFT_BY_A_RUN)
+        and (not logs or os.path.lexists(f"{state}.logs"))
+        and os.access(folder, os.W_OK | os.X_OK)
+        and os.access(f"{state}.journal", os.W_OK)
+    )
+
+
+def _is_on_path(program: str, path: str) -> bool:
+    """Whether a shell can be started; where it would take more than a glance to find it, it is not."""
+    folders = [""] if os.path.dirname(program) else path.split(os.pathsep)
+    names = (program, "python3") if program == "python" else (program,)
+    places = (os.path.join(folder, name) for name in names for folder in folders)
+    return any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
+
+
+def _holds_a_secret(memory: Memory, env: Mapping[str, str]) -> bool:
+    said = memory.answers.run + memory.answers.rest
+    lines = (line.strip() for name in memory.secrets for line in env.get(name, "").splitlines())
+    return any(line and line in said for line in lines)
+
+
+def _shows_ascii(stream: int) -> bool:
+    encoding: str | None = getattr((sys.stdout, sys.stderr)[stream - 1], "encoding", None)
+    return encoding is not None and "a\n".encode(encoding, "replace") == b"a\n"
+
+
+def write_reply(reply: Reply) -> bool:
+    """Write a reply as it is written when it is decided anew.
 
     :returns: whether that is done with; if not, whoever decides anew will say why.
     """
-    encoding: str | None = getattr(sys.stdout, "encoding", None)
-    if encoding is None or "a\n".encode(encoding, "replace") != b"a\n":
+    if not _shows_ascii(reply.stream):
         return False
-    view = memoryview(text.encode("ascii"))
+    view = memoryview(reply.text.encode("ascii"))
     while view:
         try:
-            view = view[os.write(1, view) :]
+            view = view[os.write(reply.stream, view) :]
         except BlockingIOError:
             import select  # noqa: PLC0415  # only where another program has set it so
 
-            select.select([], [1], [])
+            select.select([], [reply.stream], [])
         except OSError as error:
-            return isinstance(error, BrokenPipeError)  # a reader that has seen enough is no error
+            # Lines beside the work are nobody's answer, and a reader that has seen enough is no error.
+            return reply.stream != 1 or isinstance(error, BrokenPipeError)
     return True

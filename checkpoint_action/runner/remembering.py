@@ -1,4 +1,4 @@
-"""Keeps what a plan would say at the end of a run, for as long as nothing changes."""
+"""Keeps what a run and a plan would say from the end of a run on, for as long as nothing changes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import CheckpointError
 from checkpoint_action.model import Action
+from checkpoint_action.runner.basis import MOST_READ, Basis, is_outside, stamp
 from checkpoint_action.runner.digest_index import FolderClock, read_index
 from checkpoint_action.runner.durable import replace_file
 from checkpoint_action.runner.fingerprint import fingerprint
 from checkpoint_action.runner.globs import static_prefix
-from checkpoint_action.runner.hashing import ContentDigests
+from checkpoint_action.runner.hashing import ContentDigests, stamp_of
 from checkpoint_action.runner.ignored import IgnoredFiles
 from checkpoint_action.runner.journal import load
+from checkpoint_action.runner.memory import Memory, Sights
 from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.patterns import literal_path
 from checkpoint_action.runner.places import place_of
 from checkpoint_action.runner.plan import plan_job
-from checkpoint_action.runner.recall import Basis, Memory, Question, recalled, stamp
+from checkpoint_action.runner.recall import recalled
 from checkpoint_action.runner.scan import OURS, walk_items
+from checkpoint_action.runner.shells import programs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Job, Plan, Record, Step
     from checkpoint_action.runner.journal import StatePaths
+    from checkpoint_action.runner.memory import Answers
+    from checkpoint_action.runner.recall import Question
 
 __all__ = ["remember"]
 
@@ -42,29 +47,39 @@ def remember(
     job: Callable[[], Job],
     paths: StatePaths,
     env: Mapping[str, str],
-    answers: Callable[[Plan], tuple[str, str]],
+    answers: Callable[[Job, Plan, Mapping[str, Record]], Answers],
 ) -> None:
-    """Keep the answer to a question, if it is that all is done and what it is made of can be told; else nothing.
+    """Keep the answers to a question, if they are that all is done and what they are made of can be told; else nothing.
 
-    An answer is kept only where all that it is made of was at rest from before the deciding to after it, and by the
-    clock of the file system any later change must show.
+    They are kept only where all that they are made of was at rest from before the deciding to after it, and by the
+    clock of the file system any later change must show. No file is read for it: what is decided on is whether all is
+    done as long as each has the content that it is recorded with, and whoever gives the answer reads them.
 
     :param job: reads the job anew, as a plan would. The caller holds its lock.
     :param env: the environment.
-    :param answers: a plan in words for people and for programs.
+    :param answers: all that is said of a job of which all is done.
     """
-    if sys.platform == "win32" or recalled(question.words(), env, held=True) is not None:
+    if sys.platform == "win32" or not is_outside(env):
+        return
+    if question.trusting and recalled(question.words(), env, held=True) is not None:
         return
     with suppress(OSError, CheckpointError, _NotKeptError), FolderClock(paths.folder) as clock:
-        rest = _Rest(clock, paths.folder)
-        index = [str(paths.index)] if paths.index.exists() else []
-        rest.expect([os.path.abspath(question.file), os.path.realpath(question.file), *index])
-        planned, basis, ignored = _decided(job(), paths, env, question.file, rest)
-        seen = basis.look(env, ignored)
+        rest = _Rest(clock, paths.folder, trusting=question.trusting)
+        own = [str(path) for path in (paths.snapshot, paths.journal, paths.index) if path.exists()]
+        rest.expect([os.path.abspath(question.file), os.path.realpath(question.file), *own])
+        memory = _decided(question, job(), paths, env, rest=rest, answers=answers)
         rest.check()
-        lines, json = answers(planned)
-        if lines.isascii() and json.isascii():
-            replace_file(paths.answer, Memory(question.key(), seen, lines, json, basis).to_bytes())
+        said = memory.answers
+        if all(text.isascii() for text in (said.lines, said.json, said.run, said.rest)):
+            _put(paths.answer, memory.to_bytes())
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Have it in the file; one that a loss of power has damaged counts as none, so nothing waits for the disk."""
+    with suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    replace_file(path, data, sync=False)
 
 
 class _NotKeptError(Exception):
@@ -74,15 +89,15 @@ class _NotKeptError(Exception):
 class _Rest:
     """Sees that paths stay as they are, from when they are named to when they are looked at again."""
 
-    def __init__(self, clock: FolderClock, folder: Path) -> None:
-        self._clock = clock
+    def __init__(self, clock: FolderClock, folder: Path, *, trusting: bool) -> None:
+        self.clock = clock
         self._then: dict[str, str] = {}
-        self._device = self._dated(folder)
+        self._device = self._dated(folder) if trusting else None
 
     def _dated(self, folder: Path) -> int | None:
         """The device on which a folder gets new times when a name comes or goes, as far as one of ours tells."""
         before = folder.stat()
-        if not self._clock.passed(before):
+        if not self.clock.passed(before):
             return None
         number, name = tempfile.mkstemp(dir=folder, prefix=OURS)
         os.close(number)
@@ -93,7 +108,11 @@ class _Rest:
 
     def is_dated(self, folder: str) -> bool:
         """Whether the times of a folder tell of each name that comes or goes, and none of ours does so on and on."""
-        return os.lstat(folder).st_dev == self._device and not any(name.startswith(OURS) for name in os.listdir(folder))
+        return (
+            self._device is not None
+            and os.lstat(folder).st_dev == self._device
+            and not any(name.startswith(OURS) for name in os.listdir(folder))
+        )
 
     def expect(self, paths: list[str]) -> None:
         """These must stay as they are.
@@ -102,7 +121,7 @@ class _Rest:
         """
         for path in paths:
             info = os.lstat(path)
-            if not self._clock.passed(info):
+            if not self.clock.passed(info):
                 raise _NotKeptError
             self._then[path] = stamp(info)
 
@@ -116,23 +135,79 @@ class _Rest:
                 raise _NotKeptError
 
 
-def _decided(job: Job, paths: StatePaths, env: Mapping[str, str], file: str, rest: _Rest) -> tuple[Plan, Basis, bytes]:
-    """A plan, what it is made of, and what git says it ignores.
+def _decided(
+    question: Question,
+    job: Job,
+    paths: StatePaths,
+    env: Mapping[str, str],
+    *,
+    rest: _Rest,
+    answers: Callable[[Job, Plan, Mapping[str, Record]], Answers],
+) -> Memory:
+    """What is to be kept.
 
     :raises _NotKeptError: not all is done, or not all that the plan is made of can be told.
     """
     loaded = load(paths)
-    if loaded.warnings or job.name != paths.job:
+    if loaded.warnings or not loaded.settled or job.name != paths.job:
         raise _NotKeptError
-    basis = _basis(job, loaded.records, paths, file, rest)
-    rest.expect([*basis.stamped, *basis.listed, *basis.kept, *basis.links])
+    basis = _basis(job, loaded.records, paths, question.file, rest)
+    rest.expect([*basis.files, *basis.dated, *basis.listed, *basis.kept, *basis.links])
     ignored = IgnoredFiles(job.root, env)
-    digests = ContentDigests(known=read_index(paths.index))
+    known = read_index(paths.index) if question.trusting else _recorded(job, loaded.records)
+    digests = ContentDigests(known=known, clock=rest.clock)
     planned = plan_job(job, loaded.records, env, digests=digests, ignored=ignored)
     if ignored.said is None or any(one.action is not Action.SKIP or one.detail for one in planned.decisions):
         raise _NotKeptError
     basis.git = ignored.asked
-    return planned, basis, ignored.said
+    stamps = contents = ""
+    if question.trusting:
+        stamps = basis.look(env, trusting=True, ignored=ignored.said)
+    if sum(os.lstat(path).st_size for path in basis.files) <= MOST_READ:
+        contents = basis.look(
+            env,
+            trusting=False,
+            ignored=ignored.said,
+            contents=lambda names: [_content(locate(job.root, name), digests) for name in names],
+        )
+    if not stamps and not contents:
+        raise _NotKeptError
+    return Memory(
+        question.key(),
+        Sights(stamps, contents),
+        answers(job, planned, loaded.records),
+        basis,
+        shells=programs_of(job.steps),
+        secrets=job.secrets,
+    )
+
+
+def _recorded(job: Job, records: Mapping[str, Record]) -> dict[str, str]:
+    """Files with the content that they are recorded with, in the form of an index.
+
+    Where two steps say two things of a file, one of them is not done, whichever of the two is believed.
+    """
+    found: dict[str, str] = {}
+    for step in job.steps:
+        for part, value in records[step.id].parts.items():
+            kind, _, name = part.partition(" ")
+            if kind == "input":
+                found[locate(job.root, name)] = value.partition(" ")[2]
+    for step in job.steps:
+        entries = records[step.id].layer.entries
+        found.update((locate(job.root, entry.path), entry.sha256) for entry in entries if entry.type == "file")
+    return {path: stamp_of(os.lstat(path)) + digest for path, digest in found.items()}
+
+
+def _content(path: str, digests: ContentDigests) -> str:
+    """Mode and digest of a file, as whoever reads it finds them.
+
+    :raises _NotKeptError: nobody has read it.
+    """
+    known = digests.remembered(path)
+    if known is None:
+        raise _NotKeptError
+    return "{:o} {}".format(*known)
 
 
 def _basis(job: Job, records: Mapping[str, Record], paths: StatePaths, file: str, rest: _Rest) -> Basis:
@@ -159,17 +234,23 @@ def _basis(job: Job, records: Mapping[str, Record], paths: StatePaths, file: str
             if start not in folders:
                 _walk(start, folders)
     dated = [folder for folder in folders if rest.is_dated(folder)]
-    inside = os.path.join(job.root, "")
     return Basis(
         file,
         os.path.splitext(paths.answer)[0],
         sorted({name for step in job.steps for name in step.pass_env}),
         git=False,
-        stamped=[path.removeprefix(inside) for path in (*files, *dated)],  # shorter ways are faster
-        listed=list(folders.keys() - dated),
-        kept=list(kept),
-        links=list(links),
+        files=_short(job.root, files),
+        dated=_short(job.root, dated),
+        listed=_short(job.root, folders.keys() - dated),
+        kept=_short(job.root, kept),
+        links=_short(job.root, links),
     )
+
+
+def _short(root: Path, paths: Iterable[str]) -> list[str]:
+    """Paths from the current folder on, where they lie in it: looking at those takes less time."""
+    inside = os.path.join(root, "")
+    return [path.removeprefix(inside) for path in paths]
 
 
 def _input_names(record: Record) -> list[str]:

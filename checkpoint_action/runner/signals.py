@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.runner.stop import StopRequest
 
-__all__ = ["stop_on_signals"]
+__all__ = ["interrupted_by_signals", "stop_on_signals"]
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
@@ -34,6 +34,21 @@ def stop_on_signals(stop: StopRequest, *, ignore_hangup: bool = False) -> Iterat
                 previous[number] = signal.signal(number, signal.SIG_IGN)
             else:
                 previous[number] = signal.signal(number, lambda received, _frame: _received(stop, received))
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Within the context each of these signals raises ``KeyboardInterrupt``, as SIGINT does. Main thread only."""
+    previous = {}
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            previous[number] = signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:

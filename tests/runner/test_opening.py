@@ -104,3 +104,29 @@ def test_a_state_that_cannot_be_used_is_left_alone(here: Here) -> None:
     with pytest.raises(Exception, match="holds the state of the job 'other'"), here.opened():
         pass
     assert not here.paths.lock.exists()
+
+
+def test_what_is_recorded_until_the_lock_is_held_is_known(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    acquire = JobLock.acquire
+
+    def at_last(lock: JobLock, wait: float | None = 0) -> None:
+        other = Journal(here.paths, load(here.paths))
+        other.open()
+        other.finish(Record("a", Status.DONE, "f", "true"))
+        other.close()
+        acquire(lock, wait)
+
+    monkeypatch.setattr(JobLock, "acquire", at_last)
+    with here.opened() as (_, journal):
+        assert journal.records["a"].status is Status.DONE
+        journal.close()
+
+
+def test_what_has_not_changed_is_not_read_again(here: Here) -> None:
+    with here.opened() as (_, journal):
+        journal.finish(Record("a", Status.DONE, "f", "true"))
+        journal.close()
+    known = load(here.paths)
+    assert load(here.paths, known) is known
+    here.paths.journal.write_bytes(here.paths.journal.read_bytes() + b"\n")
+    assert load(here.paths, known) is not known
