@@ -94,7 +94,7 @@ class Console:
     def recorded(self, job: str) -> dict[str, Any]:
         """What the next run would read, also after a kill: each step's record as the state files have it."""
         found = {}
-        for line in (self.folder / f".checkpoint-run-{job}.journal").read_text().splitlines():
+        for line in (self.folder / f".checkpoint-run-{job}.journal").read_text().rstrip("\0").splitlines():
             if record := json.loads(line).get("record"):
                 found[record["step"]] = record
         return found

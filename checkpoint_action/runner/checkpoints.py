@@ -15,7 +15,7 @@ from checkpoint_action.runner.archives import Archives, StoreStoppedError, reaso
 from checkpoint_action.runner.limits import excess_of
 from checkpoint_action.runner.merging import to_take_over
 from checkpoint_action.runner.parcels import Parcel
-from checkpoint_action.runner.scan import Scan, difference
+from checkpoint_action.runner.scan import UNREADABLE, Scan, difference
 from checkpoint_action.runner.shared import state_of_all
 from checkpoint_action.runner.sources import restore_times, sources_of
 from checkpoint_action.runner.unfinished import Unfinished
@@ -384,13 +384,13 @@ class Checkpoints:
         name = self._uploads.next_name(record.step)
         file = self._folder / f"{name}.layer"
         try:
-            self._check_seen()
+            self._check_seen(record)
             with self._uploads.growing(Parcel(record, name, (file,))) as grown:
                 pack_layer(root, name, record.layer, file, grown=grown)
-        except (BundleError, OSError) as error:
+        except Exception as error:  # not even a lack of memory may cost the job what is done
             if self._required:
-                raise StoreError(f"step '{record.step}' could not be packed: {error}") from error
-            return self._leave_out(record.step, str(error))
+                raise StoreError(f"step '{record.step}' could not be packed: {reason(error)}") from error
+            return self._leave_out(record.step, reason(error))
         return ""
 
     def holds(self, record: Record) -> bool:
@@ -430,9 +430,12 @@ class Checkpoints:
         self._uploads.known.forget(step)
         return why
 
-    def _check_seen(self) -> None:
+    def _check_seen(self, record: Record) -> None:
         if self._unseen:
             raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
+        for entry in record.layer.entries:
+            if entry.type == "file" and entry.sha256 == UNREADABLE:
+                raise BundleError(f"{entry.path} cannot be read")
 
     def keep_unfinished(self, step: Step, job: Job, record: Record, folder: Path, *, stopping: bool) -> None:
         """See that a step that is not done goes up, with what its next try may continue from.

@@ -97,6 +97,11 @@ def reap_orphans() -> None:
     if sys.platform != "linux" or not _adopting:
         return
     try:
+        if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:  # none of our children has ended
+            return
+    except ChildProcessError:
+        return
+    try:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_bytes().split()
     except OSError:
         return

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
-from checkpoint_action.errors import StoreError
+from checkpoint_action.errors import StateWriteError, StoreError
 from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
@@ -98,7 +98,8 @@ class Engine:
     ) -> None:
         self._job = job
         self._journal = journal
-        self._tell: Callable[[Event], None] = listener
+        self._listener: Callable[[Event], None] = listener
+        self._untold: Event | None = None  # of a step that has ended; once that is on the disk
         self._write = write
         self._stop = stop
         self._options = options
@@ -114,8 +115,9 @@ class Engine:
             stopped=lambda: stop.signum is not None,
             digests=digests,
         )
+        self._guardian = guardian
         self._lent = Lent(job, state, lambda: stop.signum is not None)
-        self._keeping = Keeping(job, checkpoints, self._lent, stop, listener)
+        self._keeping = Keeping(job, checkpoints, self._lent, stop, self._tell)
         self._runner = StepRunner(
             job,
             env,
@@ -150,14 +152,29 @@ class Engine:
         self._begin = self._clock()
         self._tell(events.RunStarted(self._job, self._tally.steps))
         self._lent.open()
+        if self._guardian is not None:
+            self._guardian.watch(self._lent.scripts.token)  # it has no processes, but files to clear up
         self._forget_done()
         try:
             self._work()
         finally:
             self._lent.close()
+            if self._guardian is not None:
+                self._guardian.unwatch(self._lent.scripts.token)
         ended = self._tally.ended(self._job.name, self._stop.signum, self._clock() - self._begin)
         self._tell(ended)
         return ended
+
+    def _tell(self, event: Event) -> None:
+        self._tell_end()
+        self._listener(event)
+
+    def _tell_end(self) -> None:
+        """Tell how the last step ended, where that is yet to be done: after it is on the disk, and before all else."""
+        if self._untold is not None:
+            self._journal.sync()
+            event, self._untold = self._untold, None
+            self._listener(event)
 
     def _forget_done(self) -> None:
         """What done steps have in their own folders goes, where a run died before it could."""
@@ -185,12 +202,15 @@ class Engine:
                     self._latest = step.outputs
                     with suppress(StoppedError):  # no further step starts; those that run are ended and waited for
                         self._settle(self._schedule.take(), step)
+                self._tell_end()
                 if not self._beside.running:
                     break
                 with suppress(StoppedError):
                     self._beside.next()
         except BaseException:
             self._stop.request(15)  # we cannot go on: let no step run unwatched
+            with suppress(StateWriteError):
+                self._tell_end()
             self._beside.abandon()
             with suppress(StoreError):  # the first failure is the one that is told
                 self._keeping.finish(self._options.drain_on_stop, self._options.drain_on_stop)
@@ -288,12 +308,11 @@ class Engine:
         return self._keeping.restore(record, self._planner.ownership.known_contents, self._planner.to_stay(record))
 
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
-        self._tell(events.StepStarted(position, decision, step.command))
-        self._keeping.begin(position, step, self._planner.digests)
+        if self._keeping.is_active:
+            self._tell(events.StepStarted(position, decision, step.command))
+            self._keeping.begin(position, step, self._planner.digests)
         parts, notes = self._planner.as_started(step, parts, self._running.values())
         self._running[step.id] = step
-        for note in notes:
-            self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
         pending = Record(
             step=step.id,
             status=Status.RUNNING,
@@ -303,7 +322,12 @@ class Engine:
             started=time.time(),
             log=name_in(self._job.root, str(step.log)) if step.log else "",
         )
-        self._note(pending, self._journal.start)
+        self._journal.start(pending)
+        self._planner.recorded(pending)
+        if not self._keeping.is_active:  # told after the start is recorded, so that one wait for the disk is enough
+            self._tell(events.StepStarted(position, decision, step.command))
+        for note in notes:
+            self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
         self._keeping.started(step, pending)
         seen = self._planner.handed_on.seen_by(step, secret=True)
         output: IO[bytes] | None = None
@@ -345,20 +369,26 @@ class Engine:
             record = self._keeping.seen(step, record, self._planner.digests)
             record = replace(record, result=result_for(record.layer, record.fingerprint))
         self._running.pop(step.id)
-        self._note(record, self._journal.finish)
         self._tally.ran(record)
         if record.status is Status.INTERRUPTED and self._stop.signum is None:
             self._tally.out_of_budget = True
-        self._tell(events.StepEnded(position, record))
+        self._schedule.settled(step.id)
+        self._planner.recorded(record)
+        soon = self._starts_another()
+        self._journal.finish(record, sync=not soon)
+        self._untold = events.StepEnded(position, record)
+        if not soon:
+            self._tell_end()
         if record.status is Status.DONE:
             self._planner.handed_on.put(position, record.values, tried.left.secret)
             self._lent.progress.forget(step.id)
         self._keeping.keep(step, record, stopping=self._halted())
-        self._schedule.settled(step.id)
 
-    def _note(self, record: Record, append: Callable[[Record], None]) -> None:
-        append(record)
-        self._planner.recorded(record)
+    def _starts_another(self) -> bool:
+        """Whether another step starts at once, so that the disk is waited for once for both."""
+        if self._options.jobs > 1 or self._keeping.is_active or not self._schedule or self._halted():
+            return False
+        return self._planner.needs_no_look(self._job.steps[self._schedule.next()])
 
 
 def _into(output: IO[bytes]) -> Callable[[bytes], None]:

@@ -152,9 +152,12 @@ def _folder(cwd: Path, root: Path | None) -> str:
     return cwd.as_posix()
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def fingerprint(parts: Mapping[str, str]) -> str:
     """SHA-256 over the canonical JSON of the parts and the format number, hex."""
-    text = json.dumps({"format": FORMAT, "parts": dict(parts)}, sort_keys=True, separators=(",", ":"))
+    text = _CANONICAL.encode({"format": FORMAT, "parts": dict(parts)})
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,16 +8,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from checkpoint_action.runner import descendants
 from checkpoint_action.runner.shells import forget_scripts
+
+if TYPE_CHECKING:
+    from checkpoint_action.runner.watch_board import WatchBoard
 
 __all__ = ["Guardian", "guard"]
 
 _ROUNDS = 100
 _MOST_REPLACEMENTS = 3
+_END = "end"
 _PAUSE = 0.05  # seconds between rounds; what was being forked in one is found in the next
 
 # Nothing in its command line says whose it is: who kills all processes of a name kills us and not our guardian.
@@ -30,18 +36,29 @@ _BOOT = (
 class Guardian:
     """Waits at the other end of a pipe until it closes, which it does when our process is gone, however it went.
 
-    Not on Windows, where a job object does the same.
+    It sleeps all that time: which steps run stands on a board that it reads only then. Not on Windows, where a job
+    object does the same.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._watched: set[str] = set()
+        self._board: WatchBoard | None = None
         self._replacements = 0
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         """Start watching; where no process can be started, steps go unwatched."""
         if sys.platform == "win32":
             return
+        from checkpoint_action.runner.watch_board import WatchBoard  # noqa: PLC0415  # not on Windows
+
+        try:
+            self._board = self._board or WatchBoard()
+        except OSError:
+            return
+        self._launch(self._board)
+
+    def _launch(self, board: WatchBoard) -> None:
         python = getattr(sys, "_base_executable", sys.executable)
         try:
             self._process = subprocess.Popen(
@@ -53,6 +70,7 @@ class Guardian:
                 env={},
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=(board.number,),
             )
         except (OSError, ValueError):
             return
@@ -60,52 +78,54 @@ class Guardian:
         self._tell(json.dumps([os.path.abspath(path) for path in sys.path]))  # noqa: PTH100  # an empty one is here
         self._tell(json.dumps(__name__))
         self._tell(tempfile.gettempdir())
+        self._tell(str(board.number))
 
     def watch(self, token: str) -> None:
         """A step's shell is about to start.
 
         :param token: the mark that it and its descendants carry in their environment.
         """
-        self._watched.add(token)
-        self._tell(f"+{token}")
+        if self._board is None:
+            return
+        self._board.put(token)
+        with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self._replace()
 
     def unwatch(self, token: str) -> None:
         """A step is over; what it left running on purpose stays."""
-        self._watched.discard(token)
-        self._tell(f"-{token}")
+        if self._board is not None:
+            self._board.remove(token)
 
     def _tell(self, line: str) -> None:
         if self._process is None or self._process.stdin is None:
             return
-        try:
+        with suppress(OSError, ValueError):  # it is gone, which the next watch sees
             self._process.stdin.write(f"{line}\n".encode())
-        except (OSError, ValueError):
-            self._replace()
 
     def _replace(self) -> None:
-        """Somebody has killed the guardian: the running steps get another."""
+        """Somebody has killed the guardian: the running steps get another, which finds them on the board."""
         old, self._process = self._process, None
         if old is not None:
-            with suppress(subprocess.TimeoutExpired):
-                old.wait(_PAUSE)
             descendants.disown(old.pid)
+            if old.stdin is not None:
+                old.stdin.close()
         self._replacements += 1
-        if self._replacements > _MOST_REPLACEMENTS:
-            return
-        self.start()
-        for token in sorted(self._watched):
-            self._tell(f"+{token}")
+        if self._replacements <= _MOST_REPLACEMENTS and self._board is not None:
+            self._launch(self._board)
 
     def stop(self) -> None:
         """End the watch; nothing is killed."""
-        if self._process is None or self._process.stdin is None:
-            return
-        self._tell("end")
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
-        descendants.disown(self._process.pid)
-        self._process = None
+        if self._process is not None and self._process.stdin is not None:
+            self._tell(_END)
+            with suppress(OSError):
+                self._process.stdin.close()
+            self._process.wait()
+            descendants.disown(self._process.pid)
+            self._process = None
+        if self._board is not None:
+            self._board.close()
+            self._board = None
 
 
 def guard() -> None:
@@ -115,15 +135,13 @@ def guard() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     temporary = sys.stdin.buffer.readline().decode().rstrip("\n")
-    watched: set[str] = set()
-    for line in sys.stdin.buffer:
-        word = line.decode().rstrip("\n")
-        if word == "end":
-            return
-        if word.startswith("+"):
-            watched.add(word[1:])
-        else:
-            watched.discard(word[1:])
+    board = sys.stdin.buffer.readline()
+    # All that comes after it is the word that the run ends by itself. Whoever has forked from us holds the pipe, too.
+    if not board or sys.stdin.buffer.readline():
+        return
+    from checkpoint_action.runner.watch_board import tokens_on  # noqa: PLC0415  # not on Windows
+
+    watched = tokens_on(int(board))
     for _ in range(_ROUNDS):
         if not descendants.kill_marked(watched):
             break

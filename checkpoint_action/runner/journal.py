@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import Kind, StateError, StateWriteError, kind_of_write
-from checkpoint_action.runner.durable import append, open_append, replace_file
+from checkpoint_action.runner.appending import AppendedFile
+from checkpoint_action.runner.durable import replace_file
 from checkpoint_action.runner.statefile import (
     DamagedError,
     JournalReader,
@@ -19,12 +19,12 @@ from checkpoint_action.runner.statefile import (
     journal_line,
     journal_of,
     read_snapshot,
-    write_snapshot,
+    snapshot_pieces,
 )
-from checkpoint_action.store.folders import sync_folder
+from checkpoint_action.store.folders import check_owner, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from checkpoint_action.model import Record
     from checkpoint_action.runner.lock import JobLock
@@ -95,6 +95,12 @@ class StatePaths:
         """What a run holds."""
         return self._path(".lock")
 
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file and folder of the job's state, there or not."""
+        files = (self.snapshot, self.journal, self.index, self.answer, self.lock)
+        return (*files, self.logs, self.progress, self.run, self.archives, self.fetched)
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -103,6 +109,7 @@ class Loaded:
     :param warnings: lines a person should see.
     :param settled: whether the snapshot says it all, so that nothing needs to be written before going on.
     :param damaged_snapshot: whether the snapshot is to be moved aside.
+    :param source: digests of what the snapshot and the journal held.
     """
 
     records: dict[str, Record] = field(default_factory=dict)
@@ -110,17 +117,26 @@ class Loaded:
     warnings: tuple[str, ...] = ()
     settled: bool = False
     damaged_snapshot: bool = False
+    source: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
 
 
-def load(paths: StatePaths) -> Loaded:
+def load(paths: StatePaths, known: Loaded | None = None) -> Loaded:
     """Read a job's state; writes nothing.
 
-    :raises StateError: it cannot be read, or a newer version wrote it.
+    :param known: what was read before; that is it where the files hold the same.
+    :raises StateError: it cannot be read, a newer version wrote it, or any of its files is another user's.
     """
+    try:
+        check_owner(paths.folder, paths.all)
+    except PermissionError as error:
+        raise StateError(f"cannot use {error.filename}: {error.strerror}; choose another --state-dir") from None
     warnings = []
     snapshot: Snapshot | None = None
     damaged = False
-    data = _read(paths.snapshot)
+    data, lines = _read(paths.snapshot), _read(paths.journal)
+    source = tuple(b"" if text is None else sha256(text).digest() for text in (data, lines))
+    if known is not None and source == known.source:
+        return known
     if data is not None:
         try:
             snapshot = read_snapshot(data, str(paths.snapshot))
@@ -129,7 +145,6 @@ def load(paths: StatePaths) -> Loaded:
             warnings.append(
                 f"{Kind.STATE_DAMAGED.value}: {paths.snapshot} is damaged ({error}); using the journal beside it"
             )
-    lines = _read(paths.journal)
     reader = JournalReader(snapshot, str(paths.journal))
     settled = snapshot is not None and data is not None and lines == journal_of(snapshot, data)
     if not settled:  # else it says what the snapshot says
@@ -144,12 +159,13 @@ def load(paths: StatePaths) -> Loaded:
             raise StateError(
                 f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file", Kind.STATE_OF_ANOTHER
             )
-    return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged)
+    return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged, source)
 
 
-def _base_lines(snapshot: Snapshot) -> bytes:
-    opening = journal_line(snapshot.sequence, None, snapshot.job)
-    return opening + b"".join(journal_line(snapshot.sequence, record) for record in snapshot.records.values())
+def _base_lines(snapshot: Snapshot) -> Iterator[bytes]:
+    yield journal_line(snapshot.sequence, None, snapshot.job)
+    for record in snapshot.records.values():
+        yield journal_line(snapshot.sequence, record)
 
 
 def _read(path: Path) -> bytes | None:
@@ -215,7 +231,7 @@ class Journal:
         self._given_up = False
         self.records: dict[str, Record] = dict(loaded.records)
         self._sequence = loaded.sequence
-        self._fd: int | None = None
+        self._file: AppendedFile | None = None
         self._settled = loaded.settled
         self._aside = loaded.damaged_snapshot
         self.order: tuple[str, Sequence[str]] | None = None
@@ -230,7 +246,7 @@ class Journal:
                 self._move_aside()
             if not self._settled:
                 self._fold()
-            self._fd = open_append(self._paths.journal)
+            self._file = AppendedFile(self._paths.journal)
         except OSError as error:
             self._fail(
                 f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir", error
@@ -243,25 +259,38 @@ class Journal:
         """
         self._append(record, copies=2)
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: Record, *, sync: bool = True) -> None:
         """Record how a step ended; durable when this returns.
 
+        :param sync: whether to wait for the disk; else it is durable with the next step's start or :meth:`sync`.
         :raises StateWriteError: it could not be recorded.
         """
-        self._append(record, copies=1)
+        self._append(record, copies=1, sync=sync)
 
-    def _append(self, record: Record, copies: int) -> None:
-        if self._fd is None and not self._given_up:
+    def sync(self) -> None:
+        """Have all that was recorded durable.
+
+        :raises StateWriteError: it did not get to the disk.
+        """
+        if self._file is None or self._file.is_synced:
+            return
+        try:
+            self._file.sync()
+        except OSError as error:
+            self._fail(f"what was recorded last did not get into {self._paths.journal}: {error.strerror}", error)
+
+    def _append(self, record: Record, copies: int, *, sync: bool = True) -> None:
+        if self._file is None and not self._given_up:
             raise StateWriteError("the journal is not open")
         self._sequence += 1
         self._settled = False
         before = self.records.get(record.step)
         self.records[record.step] = record
-        if self._fd is None:
+        if self._file is None:
             return
         try:
-            append(self._fd, journal_line(self._sequence, record) * copies)
-            self._stay_in_place(self._fd)
+            self._file.append(journal_line(self._sequence, record) * copies, sync=sync)
+            self._stay_in_place(self._file)
         except OSError as error:
             if self._lost is None:
                 self._put_back(record.step, before)
@@ -277,21 +306,19 @@ class Journal:
         else:
             self.records[step] = before
 
-    def _stay_in_place(self, fd: int) -> None:
+    def _stay_in_place(self, file: AppendedFile) -> None:
         """See that what was written can be found again: a clean-up of the folder may have removed the files.
 
         :raises OSError: they cannot be made anew.
         :raises LockHeldError: another run has begun meanwhile.
         """
-        with suppress(FileNotFoundError):
-            there, held = self._paths.journal.stat(), os.fstat(fd)
-            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
-                return
+        if file.is_in_place():
+            return
         if self._lock is not None:
             self._lock.renew()
         self._fold()
-        self._fd = open_append(self._paths.journal)
-        os.close(fd)
+        self._file = AppendedFile(self._paths.journal)
+        file.close()
 
     def _fail(self, text: str, cause: OSError) -> None:
         """The state cannot be written: an error, or where that is not wanted one line.
@@ -304,9 +331,9 @@ class Journal:
         if not self._given_up:
             self._lost(f"{failure.told}; going on without")
         self._given_up = True
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def forget(self, steps: Collection[str]) -> None:
         """Take away what is recorded of steps; durable when this returns, and the snapshot is written with the close.
@@ -316,14 +343,14 @@ class Journal:
 
         :raises StateWriteError: it could not be recorded.
         """
-        if self._fd is None:
+        if self._file is None:
             raise StateWriteError("the journal is not open")
         self._sequence += 1
         self._settled = False
         try:
             self._paths.snapshot.unlink(missing_ok=True)
             sync_folder(self._paths.folder)
-            append(self._fd, forgetting_line(self._sequence, steps) * 2)
+            self._file.append(forgetting_line(self._sequence, steps) * 2)
         except OSError as error:
             self._fail(
                 f"what is recorded of {', '.join(steps)} could not be taken out of {self._paths.journal}: "
@@ -342,26 +369,26 @@ class Journal:
             return
         self.records.update(records)
         self._settled = False
-        if self._fd is None:
+        if self._file is None:
             return
         try:
             self._fold()
-            journal = open_append(self._paths.journal)
+            journal = AppendedFile(self._paths.journal)
         except OSError as error:
             self._fail(f"cannot write the state in {self._paths.folder}: {error.strerror}", error)
         else:
-            os.close(self._fd)
-            self._fd = journal
+            self._file.close()
+            self._file = journal
 
     def close(self) -> None:
         """Fold the journal into the snapshot.
 
         :raises StateWriteError: that could not be written; the journal still holds everything.
         """
-        if self._fd is None:
+        if self._file is None:
             return
-        os.close(self._fd)
-        self._fd = None
+        self._file.close()
+        self._file = None
         if self._settled:
             return
         try:
@@ -372,7 +399,7 @@ class Journal:
 
     def _fold(self) -> None:
         snapshot = Snapshot(self._sequence, self.records, self._paths.job)
-        replace_file(self._paths.snapshot, write_snapshot(self._paths.job, snapshot, self.order))
+        replace_file(self._paths.snapshot, snapshot_pieces(self._paths.job, snapshot, self.order))
         replace_file(self._paths.journal, _base_lines(snapshot))
         self._settled = True
 

@@ -39,6 +39,11 @@ class Keeping:
         self._stop = stop
         self._tell = tell
 
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is kept beyond this machine."""
+        return self._checkpoints is not None
+
     def restore(self, record: Record, acceptable: Callable[[str], Collection[str]], stay: Collection[str]) -> str:
         """Put back what a done step left; why that cannot be, or an empty text.
 

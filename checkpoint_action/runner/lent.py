@@ -10,6 +10,7 @@ from checkpoint_action.errors import StateWriteError, kind_of_write
 from checkpoint_action.runner.progress import ProgressFolders
 from checkpoint_action.runner.run_folder import RunFolder
 from checkpoint_action.runner.save_requests import SaveDesk
+from checkpoint_action.runner.shells import Scripts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ __all__ = ["Lent"]
 
 
 class Lent:
-    """Folders for a run and its steps, and the desk that takes their requests.
+    """Folders and files for a run and its steps, and the desk that takes their requests.
 
     :param state: where the folders lie; the caller holds the job's lock. Without it they are temporary, and then what
         an unfinished step puts into its own folder does not outlive the run.
@@ -48,6 +49,7 @@ class Lent:
                 run, progress = self._state.run.absolute(), self._state.progress.absolute()
             self.folder = RunFolder(run)
             self.progress = ProgressFolders(progress, [step.id for step in self._job.steps])
+            self.scripts = Scripts()
             self.desk = SaveDesk(self.folder.requests, self._is_stopping)
             self.folder.make()
         except OSError as error:
@@ -59,6 +61,7 @@ class Lent:
     def close(self) -> None:
         """Take all of it back, except what unfinished steps have in their own folders."""
         self.desk.close()
+        self.scripts.close()
         self.folder.remove()
         self.progress.clear()
         if self._temporary is not None:

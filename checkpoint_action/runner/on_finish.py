@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from checkpoint_action.model import SYSTEM_SHELL, Step
 from checkpoint_action.runner.descendants import MARKER
 from checkpoint_action.runner.process import Command, End, Limits, run_command
 from checkpoint_action.runner.redact import Redactor
-from checkpoint_action.runner.shells import shell_command
+from checkpoint_action.runner.shells import Scripts, shell_command
 from checkpoint_action.runner.tally import INCOMPLETE
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def run_on_finish(
     token = os.urandom(8).hex()
     try:
         step = Step("on-finish", text, SYSTEM_SHELL, Path.cwd())
-        with shell_command(step, env, token) as argv:
-            command = Command(argv, step.cwd, {**env, MARKER: token})
+        with closing(Scripts()) as scripts:
+            command = Command(shell_command(step, env, scripts).argv, step.cwd, {**env, MARKER: token})
             redactor = Redactor(secrets, write) if secrets else None
             taker = write if redactor is None else redactor.write
             outcome = run_command(command, Limits(timeout=longest, grace=_GRACE), taker, stop)

@@ -131,6 +131,12 @@ class Planner:
         """Take note that the files of a step are back, among them some that git may ignore."""
         self._ignored.forget()
 
+    def needs_no_look(self, step: Step) -> bool:
+        """Whether no file has to be looked at to decide on a step that was never run, and for its start."""
+        if step.inputs or step.tracked_inputs or self._tracked or step.id in self._records:
+            return False
+        return not any(self._leavers.of(need) for need in step.needs)
+
     def parts(self, step: Step) -> dict[str, str]:
         """What the step's fingerprint consists of now."""
         needs = {need: self._result(need) for need in step.needs}

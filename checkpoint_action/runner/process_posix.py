@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from checkpoint_action.runner import descendants
+from checkpoint_action.runner.programs import program_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,9 @@ __all__ = ["PosixTree"]
 
 assert sys.platform != "win32"  # noqa: S101  # by which a type checker for Windows knows that the rest is not for it
 
-_CHUNK = 1 << 18
+# Of the system's ways to wait, the one that takes no call for each descriptor; not every system has it for terminals.
+_Selector = selectors.PollSelector if sys.platform == "linux" else selectors.DefaultSelector
+_CHUNK = 1 << 16  # of larger pieces each is new memory from the system
 _PIPE_SIZE = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl(2), Linux
 
@@ -39,16 +42,19 @@ class PosixTree:
         self._size = _terminal_size() if command.terminal else b""
         self._mode = _terminal_mode() if command.interactive else None
         self._was_ended = False
-        self._selector = self._closing.enter_context(selectors.DefaultSelector())
+        self._selector = self._closing.enter_context(_Selector())
         try:
-            wake = self._closing.enter_context(stop.subscribe())
-            self._selector.register(wake, selectors.EVENT_READ, lambda: _drain(wake.fileno()))
-            self._output, write_end = _terminal() if command.terminal else _pipe()
+            notice = stop.notice()
+            # It stays readable: whoever has seen it looks at the request by itself from then on.
+            self._selector.register(notice, selectors.EVENT_READ, lambda: self._selector.unregister(notice))
+            self._small = not command.terminal  # a pipe is made larger once there is something in it
+            self._output, write_end = _terminal() if command.terminal else os.pipe()
             try:
                 os.set_blocking(self._output, False)
                 self._selector.register(self._output, selectors.EVENT_READ, self._pump)
                 self._process = subprocess.Popen(
                     command.argv,
+                    executable=_program(command),
                     cwd=command.cwd,
                     env=dict(command.env),
                     stdin=None if command.interactive else subprocess.DEVNULL,
@@ -67,15 +73,16 @@ class PosixTree:
             raise
         self._lineage = descendants.Lineage(self._process.pid, command.env.get(descendants.MARKER, ""))
         self._leads_group = not command.interactive
-        self._watch_exit()
+        self._exit_notice = self._watch_exit()
 
-    def _watch_exit(self) -> None:
+    def _watch_exit(self) -> int | None:
+        """A descriptor that becomes readable once the shell has ended."""
         if sys.platform == "linux":
             with suppress(OSError):  # a kernel or sandbox without pidfd: a thread waits instead
                 pidfd = os.pidfd_open(self._process.pid)
                 self._closing.callback(os.close, pidfd)
-                self._selector.register(pidfd, selectors.EVENT_READ, lambda: self._reap(pidfd))
-                return
+                self._selector.register(pidfd, selectors.EVENT_READ, self._reap)
+                return pidfd
         read_end, write_end = os.pipe()
         self._closing.callback(os.close, read_end)
 
@@ -84,11 +91,14 @@ class PosixTree:
             os.close(write_end)
 
         threading.Thread(target=wait, name="wait-for-shell", daemon=True).start()
-        self._selector.register(read_end, selectors.EVENT_READ, lambda: self._reap(read_end))
+        self._selector.register(read_end, selectors.EVENT_READ, self._reap)
+        return read_end
 
-    def _reap(self, notice: int) -> None:
-        self._selector.unregister(notice)
-        self._process.wait()
+    def _reap(self) -> None:
+        if self._exit_notice is not None:
+            self._selector.unregister(self._exit_notice)
+            self._exit_notice = None
+            self._process.wait()
 
     def _pump(self) -> None:
         try:
@@ -98,10 +108,15 @@ class PosixTree:
         except OSError:  # how a terminal says that nobody holds its other side any more
             data = b""
         if data:
+            if self._small:
+                self._small = False
+                _enlarge(self._output)
             self._write(data)
-        else:
-            self._ended = True
-            self._close_output()
+            return
+        self._ended = True
+        self._close_output()
+        if self._process.poll() is not None:  # both come together mostly: no need to wait once more
+            self._reap()
 
     def _close_output(self) -> None:
         if self._output >= 0:
@@ -191,14 +206,18 @@ class PosixTree:
         descendants.reap_orphans()
 
 
-def _pipe() -> tuple[int, int]:
-    read_end, write_end = os.pipe()
+def _program(command: Command) -> str | None:
+    """Where the program is that the command's ``PATH`` finds; ``None`` where only the system can tell."""
+    name = command.argv[0]
+    return None if os.sep in name else program_in(os.get_exec_path(command.env), name)
+
+
+def _enlarge(pipe: int) -> None:
     if sys.platform == "linux":
         import fcntl  # noqa: PLC0415  # not on Windows
 
         with suppress(OSError):  # over the user's limit for pipe buffers: the usual size does too
-            fcntl.fcntl(write_end, _F_SETPIPE_SZ, _PIPE_SIZE)
-    return read_end, write_end
+            fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 def _terminal() -> tuple[int, int]:
@@ -244,9 +263,3 @@ def _set_terminal_mode(mode: list[Any]) -> None:
     with suppress(OSError, termios.error):
         if os.tcgetpgrp(0) == os.getpgrp() and termios.tcgetattr(0) != mode:
             termios.tcsetattr(0, termios.TCSANOW, mode)
-
-
-def _drain(fd: int) -> None:
-    with suppress(BlockingIOError):
-        while os.read(fd, 512):
-            pass

@@ -24,9 +24,12 @@ CRC = b'{"crc":"'
 """What each line of a journal begins with."""
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
 def dump(value: object) -> bytes:
     """A value as JSON in its shortest form."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def unseal(data: bytes) -> tuple[bytes, bytes, bool]:

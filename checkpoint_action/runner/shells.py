@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
+import threading
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.model import SYSTEM_SHELL
+from checkpoint_action.runner.programs import program_in
+from checkpoint_action.store.folders import check_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
     from checkpoint_action.model import Step
 
-__all__ = ["check_shells", "forget_scripts", "shell_command"]
+__all__ = ["Scripts", "ShellCommand", "check_shells", "forget_scripts", "programs_of", "shell_command"]
 
 _FOLDER = "checkpoint-run-"
 
@@ -39,8 +44,9 @@ def check_shells(steps: tuple[Step, ...], env: Mapping[str, str]) -> None:
     """
     missing: dict[str, str] = {}
     found: set[str] = set()
+    outside = env.get("PATH")
     for step in steps:
-        path = {**env, **step.inherited_env, **step.env}.get("PATH")
+        path = step.env.get("PATH", step.inherited_env.get("PATH", outside))
         program = _words(step.shell)[0]
         if program in found or program in missing:
             continue
@@ -52,33 +58,107 @@ def check_shells(steps: tuple[Step, ...], env: Mapping[str, str]) -> None:
         raise UsageError(f"step '{step_id}': the shell '{program}' is not on PATH; {hint}", Kind.NO_SHELL)
 
 
-@contextmanager
-def shell_command(step: Step, env: Mapping[str, str], token: str = "") -> Iterator[tuple[str, ...]]:
-    """The program and arguments that run a step's text, for as long as the context is open.
+def programs_of(steps: Sequence[Step]) -> list[tuple[str, str]]:
+    """The programs that :func:`check_shells` looks for, each with its first step's own ``PATH``, which may be empty."""
+    found: dict[str, str] = {}
+    for step in steps:
+        found.setdefault(_words(step.shell)[0], {**step.inherited_env, **step.env}.get("PATH", ""))
+    return list(found.items())
+
+
+class Scripts:
+    """Files with the texts of running steps, in a temporary folder made with the first; from whatever thread.
+
+    A file is written again and again: file systems are slow at making what is soon removed again.
+
+    :ivar token: goes into the folder's name, see :func:`forget_scripts`.
+    """
+
+    def __init__(self) -> None:
+        self.token = os.urandom(8).hex()
+        self._folder: Path | None = None
+        self._made = 0
+        self._free: dict[str, list[Path]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, data: bytes, suffix: str) -> Path:
+        """A file with a text, until it is given back.
+
+        :raises OSError: it cannot be written.
+        """
+        with self._lock:
+            if self._folder is None or not self._folder.is_dir():  # a step may clear up all that is temporary
+                self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{self.token}-"))
+                self._free.clear()
+            check_owner(self._folder.parent, [self._folder])  # of that name, somebody else may have made one since
+            free = self._free.setdefault(suffix, [])
+            if free:
+                script = free.pop()
+            else:
+                self._made += 1
+                script = self._folder / f"step-{self._made}{suffix}"
+        _write_over(script, data)
+        return script
+
+    def give_back(self, script: Path, *, alone: bool) -> None:
+        """A shell has ended.
+
+        :param alone: whether nothing is left that could still read the file.
+        """
+        if alone:
+            with self._lock:
+                self._free.setdefault(script.suffix, []).append(script)
+        else:
+            with suppress(OSError):  # it is gone, or somebody has it open on Windows
+                script.unlink()
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _write_over(path: Path, data: bytes) -> None:
+    """Without emptying the file first, which has some file systems put the new content on the disk at once."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(number, "wb") as file:
+        file.write(data)
+        file.truncate()
+
+
+class ShellCommand(NamedTuple):
+    """What runs a step's text.
+
+    :param argv: program and arguments.
+    :param script: the file that the shell reads it from, where it does; to be given back.
+    """
+
+    argv: tuple[str, ...]
+    script: Path | None = None
+
+
+def shell_command(step: Step, env: Mapping[str, str], scripts: Scripts) -> ShellCommand:
+    """The program and arguments that run a step's text.
 
     :param env: the environment whose ``PATH`` finds the shell.
-    :param token: goes into the name of the script's folder, see :func:`forget_scripts`.
+    :param scripts: where the text goes if the shell reads it from a file.
     :raises OSError: the script file cannot be written.
     """
     if step.shell == SYSTEM_SHELL:  # noqa: SIM102  # type checkers follow a platform test only when it stands alone
         if sys.platform != "win32":
-            yield ("sh", "-c", step.command)
-            return
-    words = _words(step.shell)
+            return ShellCommand(("sh", "-c", step.command))
+    words = list(_words(step.shell))
     words[0] = _which(words[0], env.get("PATH")) or words[0]
-    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{token}-", ignore_cleanup_errors=True) as folder:
-        script = Path(folder, "step" + _SUFFIXES.get(step.shell, ".sh"))
-        if step.shell == SYSTEM_SHELL:
-            script = script.with_suffix(".cmd")
-        text = step.command if step.command.endswith("\n") else step.command + "\n"
-        if step.shell == "pwsh":
-            # As the runner does: stop at the first error, and hand on the code of the last program.
-            text = f"$ErrorActionPreference = 'stop'\n{text}if ((Test-Path -LiteralPath variable:\\LASTEXITCODE))"
-            text += " { exit $LASTEXITCODE }\n"
-        elif step.shell == SYSTEM_SHELL:
-            text = f"@echo off\n{text}".replace("\n", "\r\n")
-        script.write_bytes(text.encode("utf-8", "surrogateescape"))
-        yield tuple(word.replace("{0}", str(script)) for word in words)
+    suffix = ".cmd" if step.shell == SYSTEM_SHELL else _SUFFIXES.get(step.shell, ".sh")
+    text = step.command if step.command.endswith("\n") else step.command + "\n"
+    if step.shell == "pwsh":
+        # As the runner does: stop at the first error, and hand on the code of the last program.
+        text = f"$ErrorActionPreference = 'stop'\n{text}if ((Test-Path -LiteralPath variable:\\LASTEXITCODE))"
+        text += " { exit $LASTEXITCODE }\n"
+    elif step.shell == SYSTEM_SHELL:
+        text = f"@echo off\n{text}".replace("\n", "\r\n")
+    script = scripts.take(text.encode("utf-8", "surrogateescape"), suffix)
+    return ShellCommand(tuple(word.replace("{0}", str(script)) for word in words), script)
 
 
 def forget_scripts(folder: str, token: str) -> None:
@@ -90,7 +170,8 @@ def forget_scripts(folder: str, token: str) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _words(shell: str) -> list[str]:
+@lru_cache(maxsize=64)
+def _words(shell: str) -> Sequence[str]:
     if shell == SYSTEM_SHELL:
         # A script file, since cmd has no way to quote a whole command on its own command line.
         return ["cmd", "/D", "/E:ON", "/V:OFF", "/C", "{0}"] if sys.platform == "win32" else ["sh"]
@@ -100,7 +181,11 @@ def _words(shell: str) -> list[str]:
 
 
 def _which(program: str, path: str | None) -> str | None:
-    found = shutil.which(program, path=path)
+    found = None
+    if sys.platform != "win32" and path and os.sep not in program:
+        found = program_in(path.split(os.pathsep), program)
+    if found is None:
+        found = shutil.which(program, path=path)
     if found is None and program == "python":
         # Debian and others only have python3.
         return shutil.which("python3", path=path)

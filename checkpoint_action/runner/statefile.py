@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,18 @@ __all__ = [
     "journal_line",
     "journal_of",
     "read_snapshot",
+    "snapshot_pieces",
     "write_snapshot",
 ]
 
 _SIGNS = (CRC, b'"format":', b'"seq":', b'"record":')
 """What each journal line has once, so that lines whose ends are gone can still be counted."""
+_SECTOR = 512
+"""Bytes that a disk writes all or none of; larger sectors are multiples of it."""
+_HEAD = re.compile(re.escape(CRC) + b'[0-9a-f]{8}",')
+_MOST_TRIED = 10_000
+"""Beginnings of lines within a damaged line that turn out to be none: what follows so many is given up, as each costs
+as much as there is before it."""
 _PLAIN = bytes(range(32, 127))
 """The bytes that we write."""
 
@@ -52,17 +60,28 @@ def write_snapshot(job: str, snapshot: Snapshot, order: tuple[str, Sequence[str]
 
     :param order: the mark of the job file, and the ids of its steps; no part of the state.
     """
-    rows = [dump(step) + b": " + dump(record_to_json(record)) for step, record in snapshot.records.items()]
-    head = [
-        b'{\n"format": %d,\n"job": %s,\n"sequence": %d,\n' % (FORMAT, dump(job), snapshot.sequence),
-        b'"job_file": %s,\n"order": %s,\n' % (dump(order[0]), dump(order[1])) if order else b"",
-        b'"steps": {',
-        b"\n" if rows else b"",
-        b",\n".join(rows),
-        b"\n},\n",
-    ]
-    body = b"".join(head)
-    return body + CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body)
+    return b"".join(snapshot_pieces(job, snapshot, order))
+
+
+def snapshot_pieces(job: str, snapshot: Snapshot, order: tuple[str, Sequence[str]] | None = None) -> Iterator[bytes]:
+    """What :func:`write_snapshot` gives, piece by piece: there may be many records."""
+    total = 0
+    for piece in _snapshot_body(job, snapshot, order):
+        total = zlib.crc32(piece, total)
+        yield piece
+    yield CHECKSUM + b'%08x"\n}\n' % total
+
+
+def _snapshot_body(job: str, snapshot: Snapshot, order: tuple[str, Sequence[str]] | None) -> Iterator[bytes]:
+    yield b'{\n"format": %d,\n"job": %s,\n"sequence": %d,\n' % (FORMAT, dump(job), snapshot.sequence)
+    if order:
+        yield b'"job_file": %s,\n"order": %s,\n' % (dump(order[0]), dump(order[1]))
+    yield b'"steps": {'
+    between = b"\n"
+    for step, record in snapshot.records.items():
+        yield between + dump(step) + b": " + dump(record_to_json(record))
+        between = b",\n"
+    yield b"\n},\n"
 
 
 def read_snapshot(data: bytes, name: str) -> Snapshot:
@@ -85,7 +104,7 @@ def read_snapshot(data: bytes, name: str) -> Snapshot:
     try:
         records = {step: record_from_json(record) for step, record in value["steps"].items()}
         return Snapshot(int(value["sequence"]), records, str(value["job"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedError(str(error)) from None
 
 
@@ -175,12 +194,13 @@ class JournalReader:
 
         :raises StateError: a newer version wrote it.
         """
-        *lines, last = data.split(b"\n")
+        whole = self._without_torn_append(data)
+        *lines, last = whole.split(b"\n")
         for line in lines:
             for value, stretch in self._pieces(line):
                 self._take(value, _damage(stretch) if value is None else 0)
         last = last.rstrip(b"\0")
-        self.torn = bool(last)
+        self.torn = bool(last) or len(whole) < len(data.rstrip(b"\0"))
         pieces = list(self._pieces(last))
         for number, (value, stretch) in enumerate(pieces, 1):
             self.torn = value is None
@@ -193,6 +213,33 @@ class JournalReader:
                 reason = "the journal is damaged where a later run of this step may have stood"
                 self.records[step] = replace(record, status=Status.RUNNING, error=reason)
 
+    def _without_torn_append(self, data: bytes) -> bytes:
+        """A journal without what a loss of power has left of the last append: some sectors, and NULs for the others.
+
+        An append begins when the one before it is on the disk, so only the last one can be like that (the end of a step
+        and the start of the next one, where they go to the disk together); nothing that it
+        says was acknowledged. A line of it that is whole counts. Damage of any other form, also a NUL that a flipped
+        bit has made, stays for :meth:`read` to judge.
+        """
+        data = data.rstrip(b"\0")
+        hole = data.find(b"\0")
+        if hole < 0:
+            return data
+        begin = data.rfind(b"\n", 0, hole) + 1
+        tail = data[begin:]
+        holes = ((begin + match.start(), begin + match.end()) for match in re.finditer(b"\0+", tail))
+        if not all((start == begin or start % _SECTOR == 0) and end % _SECTOR == 0 for start, end in holes):
+            return data
+        whole = [line for line in tail.split(b"\n") if self._parse(line) is not None]
+        numbers = {int(number) for number in re.findall(rb'"seq":(\d{1,18}),', tail)}
+        if whole and (len(tail) - 2 * len(whole[0]) in (1, 2) or _follows_an_end(tail, whole[0])):
+            return data[:begin] + whole[0] + b"\n"  # the second of two equal lines, or both after an end
+        ends = tail.count(b"\n")
+        is_one = (len(numbers) <= 1 and ends <= 2) or (
+            len(numbers) <= 2 and ends <= 3 and max(numbers, default=0) - min(numbers, default=0) <= 1
+        )
+        return data[:begin] if is_one and not whole else data
+
     def _pieces(self, line: bytes) -> Iterator[tuple[_Said | None, bytes]]:
         """A line, read; of a damaged one the whole lines in it (the ends between them are lost) and what else is there.
 
@@ -201,11 +248,13 @@ class JournalReader:
         if (whole := self._parse(line)) is not None:
             yield whole, line
             return
-        begin = at = 0
-        while (at := line.find(CRC, at)) >= 0:
-            inner = _first_object(line[at:])
+        begin = at = tried = 0
+        text = line.decode("latin-1")
+        while (at := line.find(CRC, at)) >= 0 and tried < _MOST_TRIED:
+            inner = line[at : _end_of_object(text, at)] if _HEAD.match(line, at) else b""
             value = self._parse(inner)
             if value is None:
+                tried += bool(_HEAD.match(line, at))
                 at += len(CRC)
                 continue
             if at - begin > 1:
@@ -251,16 +300,33 @@ class JournalReader:
             record = record_from_json(value["record"]) if "record" in value else None
             forgotten = tuple(str(step) for step in value.get("forgotten", ()))
             return _Said(int(value["seq"]), record, forgotten)
-        except (ValueError, KeyError, TypeError, DamagedError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, DamagedError):
             return None
 
 
-def _first_object(data: bytes) -> bytes:
-    """The JSON document that bytes begin with, or nothing."""
+def _end_of_object(text: str, start: int) -> int:
+    """Where the JSON document ends that begins at ``start``; the same place where there is none."""
     try:
-        return data[: json.JSONDecoder().raw_decode(data.decode("latin-1"))[1]]
+        return json.JSONDecoder().raw_decode(text, start)[1]
     except (ValueError, RecursionError):
-        return b""
+        return start
+
+
+def _follows_an_end(tail: bytes, start: bytes) -> bool:
+    """Whether what is left of one append is a torn line, and then a start with what there is of its twin.
+
+    The end of a step may go to the disk with the start of the next one.
+    """
+    before, _, after = tail.partition(start)
+    said = re.search(rb'"seq":(\d{1,18}),"record":\{"step":"[^"]*","status":"running"', start)
+    numbers = {int(number) for number in re.findall(rb'"seq":(\d{1,18}),', before)}
+    return (
+        said is not None
+        and before.count(b"\n") <= 1
+        and numbers <= {int(said[1]) - 1}
+        and len(after) <= len(start) + 2
+        and after.count(b"\n") <= 2
+    )
 
 
 def _damage(stretch: bytes) -> int:

@@ -148,7 +148,6 @@ class StepRunner:
         started = time.time()
         token = os.urandom(8).hex()
         masks = MaskWatcher()
-        files: ValueFiles | None = None
         log = self._open_log(step, watcher)
         tee = _Tee(
             watcher.write,
@@ -168,19 +167,9 @@ class StepRunner:
         if self._guardian is not None:
             self._guardian.watch(token)
         try:
-            _check_folder(step.cwd)
-            files = self._lent.folder.take_value_files()
-            env = self._environment(step, seen, token, files)
-            env |= {"CHECKPOINT_TRY": str(number), SAVE: self._lent.desk.open_for(token, watcher.save)}
-            with shell_command(step, env, token) as argv:
-                command = Command(argv, step.cwd, env, self._terminal, step.interactive)
-                outcome = self._run(command, self._limits(step), write, self._stop)
-        except FolderError as error:
-            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (str(error),))
+            outcome, files = self._run_command(step, seen, write, number=number, token=token, save=watcher.save)
         except _TakerError as error:
             raise (error.__cause__ or error) from None
-        except OSError as error:
-            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its files: {error}",))
         finally:
             self._lent.desk.close_for(token)
             if self._guardian is not None:
@@ -201,13 +190,44 @@ class StepRunner:
             if tried.status is not Status.DONE and files is not None:
                 summary, _withheld = without_secrets(Values(summary=files.summary()), secrets)
                 tried = replace(tried, left=Left(values=summary))
-            tried = replace(
-                tried, error=hide(tried.error, secrets), notes=tuple(hide(note, secrets) for note in tried.notes)
-            )
+            if tried.error or tried.notes:
+                tried = replace(
+                    tried, error=hide(tried.error, secrets), notes=tuple(hide(note, secrets) for note in tried.notes)
+                )
         finally:
             if files is not None:
                 self._lent.folder.give_back(files, alone=outcome.alone)
         return tried
+
+    def _run_command(
+        self,
+        step: Step,
+        seen: Seen,
+        write: Callable[[bytes], None],
+        *,
+        number: int,
+        token: str,
+        save: Callable[[], str],
+    ) -> tuple[Outcome, ValueFiles | None]:
+        """Run the step's text to its end; with the files that it was lent, where it came that far."""
+        files: ValueFiles | None = None
+        try:
+            _check_folder(step.cwd)
+            files = self._lent.folder.take_value_files()
+            env = self._environment(step, seen, token, files)
+            env |= {"CHECKPOINT_TRY": str(number), SAVE: self._lent.desk.open_for(token, save)}
+            argv, script = shell_command(step, env, self._lent.scripts)
+            command = Command(argv, step.cwd, env, self._terminal, step.interactive)
+            outcome = self._run(command, self._limits(step), write, self._stop)
+            if script is not None:
+                self._lent.scripts.give_back(script, alone=outcome.alone)
+            if not outcome.alone:
+                self._lent.progress.keep_apart(step.id)
+        except FolderError as error:
+            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (str(error),))
+        except OSError as error:
+            outcome = Outcome(End.NOT_STARTED, None, None, 0.0, (f"cannot prepare its files: {error}",))
+        return outcome, files
 
     def _environment(self, step: Step, seen: Seen, token: str, files: ValueFiles) -> dict[str, str]:
         """All variables of a try: the outside's, the job's, what earlier steps hand on, the step's, and ours.
@@ -241,7 +261,7 @@ class StepRunner:
         if step.log is None:
             return None
         try:
-            if not step.log.parent.is_dir():
+            if not os.path.isdir(os.path.dirname(step.log)):  # noqa: PTH112, PTH120  # for speed
                 step.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return _open_to_write(step.log)
         except OSError as error:
@@ -285,7 +305,7 @@ def _check_folder(folder: Path) -> None:
 
     :raises FolderError: it is not there, or no folder.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112  # for speed
         raise FolderError(f"its working directory {folder} is not there")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import select
 import signal
+import threading
 import time
-from contextlib import contextmanager, suppress
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
 
 __all__ = ["BlockedWriteError", "StopRequest", "StoppedError"]
 
@@ -37,7 +38,8 @@ class StopRequest:
         self.signum: int | None = None
         self.count = 0
         self.breaks_writes = False
-        self._wakers: list[socket.socket] = []
+        self._making = threading.Lock()
+        self._notice: tuple[socket.socket, socket.socket] | None = None
 
     @property
     def name(self) -> str:
@@ -45,32 +47,34 @@ class StopRequest:
         return "" if self.signum is None else signal.Signals(self.signum).name
 
     def request(self, signum: int = signal.SIGTERM) -> None:
-        """Note one signal and wake every waiter.
+        """Note one signal; the first wakes every waiter.
 
         :param signum: what the running steps are sent.
         """
         if self.signum is None:
             self.signum = signum
         self.count += 1
-        for waker in list(self._wakers):
-            with suppress(OSError):  # a full or closed socket: its waiter is awake already
-                waker.send(b"x")
+        self._give_notice()
 
-    @contextmanager
-    def subscribe(self) -> Iterator[socket.socket]:
-        """A socket that becomes readable at each request. Non-blocking; the reader empties it."""
+    def _give_notice(self) -> None:
+        if self._notice is not None:
+            with suppress(OSError):  # it is full: whoever waits is awake already
+                self._notice[1].send(b"x")
+
+    def notice(self) -> socket.socket:
+        """A socket that is readable from the first request on; all who wait share it, so that nobody reads from it."""
         import socket  # noqa: PLC0415  # only what waits pays for it
 
-        reader, writer = socket.socketpair()
-        reader.setblocking(False)
-        writer.setblocking(False)
-        self._wakers.append(writer)
-        try:
-            yield reader
-        finally:
-            self._wakers.remove(writer)
-            reader.close()
-            writer.close()
+        with self._making:
+            if self._notice is None:
+                reader, writer = socket.socketpair()
+                reader.setblocking(False)
+                writer.setblocking(False)
+                weakref.finalize(self, _close, reader, writer)
+                self._notice = reader, writer
+                if self.signum is not None:
+                    self._give_notice()
+            return self._notice[0]
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but not beyond a request.
@@ -79,10 +83,15 @@ class StopRequest:
         :returns: whether a stop is requested.
         """
         end = time.monotonic() + seconds
-        with self.subscribe() as reader:
-            while self.signum is None:
-                left = end - time.monotonic()
-                if left <= 0:
-                    return False
-                select.select([reader], [], [], min(left, _SLICE))
+        reader = self.notice()
+        while self.signum is None:
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            select.select([reader], [], [], min(left, _SLICE))
         return True
+
+
+def _close(*sockets: socket.socket) -> None:
+    for one in sockets:
+        one.close()

@@ -8,7 +8,7 @@ from checkpoint_action.model import Status
 from checkpoint_action.runner.events import RunEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from checkpoint_action.model import Decision, Record
 
@@ -32,7 +32,7 @@ class Tally:
     def __init__(self, steps: Sequence[str], *, left_out_is_wrong: bool = False) -> None:
         self.steps = tuple(steps)
         self._left_out_is_wrong = left_out_is_wrong
-        self._ran: list[str] = []
+        self._ran: dict[str, None] = {}
         self._skipped: list[str] = []
         self._restored: list[str] = []
         self._held: list[str] = []
@@ -42,9 +42,9 @@ class Tally:
         self.out_of_budget = False
 
     @property
-    def ran_ids(self) -> tuple[str, ...]:
-        """Ids of the steps that ran."""
-        return tuple(self._ran)
+    def ran_ids(self) -> Collection[str]:
+        """Ids of the steps that ran, in order; the collection grows with them."""
+        return self._ran.keys()
 
     @property
     def settled(self) -> frozenset[str]:
@@ -53,7 +53,7 @@ class Tally:
 
     def ran(self, record: Record) -> None:
         """A step ran, to whatever end."""
-        self._ran.append(record.step)
+        self._ran[record.step] = None
         if record.status in (Status.FAILED, Status.TIMEOUT):
             self.failed.append(record.step)
         elif record.status is Status.INTERRUPTED:
@@ -78,7 +78,8 @@ class Tally:
 
         :param signum: the signal that stopped it.
         """
-        pending = tuple(step for step in self.steps if step not in self.settled)
+        settled = self.settled
+        pending = tuple(step for step in self.steps if step not in settled)
         incomplete = False
         code = _FAILED if self.failed else 0
         if signum is not None and (pending or self.failed or self._stopped):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import BundleError, StoreError
 from checkpoint_action.model import ArchiveRef, Entry, Layer, Partial
+from checkpoint_action.runner.archives import reason
 from checkpoint_action.runner.hashing import ContentDigests
 from checkpoint_action.runner.limits import excess_of
 from checkpoint_action.runner.parcels import Parcel
@@ -134,8 +135,8 @@ class Unfinished:
                 parcel = self._packed(look, record, name, self._digests_until_stop)
             except StoppedError:  # then no other step follows after all
                 pass
-            except (StoreError, OSError) as error:
-                self._warn(f"step '{step.id}': what it left unfinished is not kept: {error}")
+            except Exception as error:  # not even a lack of memory may cost the job what else it does
+                self._warn(f"step '{step.id}': what it left unfinished is not kept: {reason(error)}")
                 parcel = Parcel(self._uploads.known.with_progress(record), name)
         self._uploads.put(parcel)
 

@@ -22,6 +22,7 @@ SUMMARY_LIMIT = 1 << 20
 
 _LONGEST = 16 << 20  # bytes of one of the other files; whatever is in a larger one was not meant as a value
 
+_NOTHING = Values()  # one for all: there may be many steps
 _FILES = {"env": "ENV", "path": "PATH", "output": "OUTPUT", "summary": "STEP_SUMMARY"}
 
 
@@ -136,6 +137,7 @@ class ValueFilesPool:
             while self._free:
                 files = self._free.pop()
                 if files.untouched():
+                    files.is_over = False
                     return files
                 files.remove()
             self._made += 1
@@ -146,7 +148,7 @@ class ValueFilesPool:
 
         :param alone: whether nothing of the try is left that could still write.
         """
-        if alone and files.untouched():
+        if alone and (files.is_over or files.untouched()):
             with self._lock:
                 self._free.append(files)
         else:
@@ -160,9 +162,11 @@ class ValueFiles:
     :param folder: an existing folder of our own.
     :param token: what tells the try from others.
     :raises OSError: they cannot be made.
+    :ivar is_over: whether the try has ended, and they were found untouched after that.
     """
 
     def __init__(self, folder: Path, token: str) -> None:
+        self.is_over = False
         self._paths = {kind: os.path.join(folder, f"{token}-{kind}") for kind in _FILES}  # noqa: PTH118  # for speed
         for path in self._paths.values():
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -179,8 +183,9 @@ class ValueFiles:
 
         :raises ValueFileError: it is not in the documented form, or too large.
         """
-        if self.untouched():
-            return Values()
+        self.is_over = self.untouched()
+        if self.is_over:
+            return _NOTHING
         return Values(
             env=self._parsed("env", "GITHUB_ENV"),
             path=parse_paths(self._text("path", "GITHUB_PATH", _LONGEST)),
@@ -224,7 +229,8 @@ class ValueFiles:
             # Whatever the step put in the place of the file, a pipe say, must not keep us waiting.
             number = os.open(self._paths[kind], os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
             with os.fdopen(number, "rb") as file:
-                data = file.read(limit + 1) or b""
+                there = os.fstat(file.fileno()).st_size  # a read takes memory for all that it may bring
+                data = file.read(min(there, limit) + 1) or b""
         except FileNotFoundError:
             return ""
         except OSError as error:

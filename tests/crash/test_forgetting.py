@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from checkpoint_action import cli
-from checkpoint_action.runner import durable, journal
+from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.journal import StatePaths, load
 from tests.crash.test_transitions import (
     CRASH,
@@ -65,12 +65,13 @@ def crash_in_append(cut: str) -> None:
     :param cut: how many thousandths.
     """
 
-    def patched(fd: int, data: bytes) -> NoReturn:
-        os.write(fd, data[: len(data) * int(cut) // 1000])
+    original = AppendedFile.append
+
+    def patched(self: AppendedFile, data: bytes, *, sync: bool = True) -> NoReturn:
+        original(self, data[: len(data) * int(cut) // 1000])
         crash()
 
-    for place in (durable, journal):
-        place.append = patched  # type: ignore[attr-defined]
+    AppendedFile.append = patched  # type: ignore[method-assign]
 
 
 CRASHES: dict[str, Callable[..., None]] = {

@@ -11,18 +11,19 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import psutil
 import pytest
 
 from checkpoint_action import cli
-from checkpoint_action.runner import durable, journal
+from checkpoint_action.runner import durable
+from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from tests.console import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from checkpoint_action.model import Record
 
@@ -49,12 +50,12 @@ def crash() -> NoReturn:
 
 def crash_around(name: str, when: str, step: str) -> None:
     """Crash before or after :class:`Journal` records a step's start or finish."""
-    original: Callable[[Journal, Record], None] = getattr(Journal, name)
+    original: Callable[..., None] = getattr(Journal, name)
 
-    def patched(self: Journal, record: Record) -> None:
+    def patched(self: Journal, record: Record, **sync: bool) -> None:
         if record.step == step and when == "before":
             crash()
-        original(self, record)
+        original(self, record, **sync)
         if record.step == step:
             crash()
 
@@ -67,19 +68,19 @@ def crash_in_line(status: str, step: str, cut: str) -> None:
     :param cut: how many bytes; negative: so many fewer than all; ``half``; ``twin``: of a start, all of its first
         line and a part of its second.
     """
-    original = durable.append
+    original = AppendedFile.append
 
-    def patched(fd: int, data: bytes) -> None:
+    def patched(self: AppendedFile, data: bytes, *, sync: bool = True) -> None:
         if f'"step":"{step}","status":"{status}"'.encode() not in data:
-            original(fd, data)
+            original(self, data, sync=sync)
             return
         size = {"half": len(data) // 4, "twin": len(data) * 3 // 4}.get(cut)
         if size is None:
             size = int(cut) if int(cut) > 0 else len(data) + int(cut)
-        os.write(fd, data[:size])
+        original(self, data[:size])
         crash()
 
-    journal.append = patched  # type: ignore[attr-defined]
+    AppendedFile.append = patched  # type: ignore[method-assign]
 
 
 def crash_in_fold(ending: str, where: str, fold: int) -> None:
@@ -101,12 +102,13 @@ def crash_in_fold(ending: str, where: str, fold: int) -> None:
             crash()
         return renamed
 
-    def write_all(fd: int, data: bytes) -> None:
-        name = os.readlink(f"/proc/self/fd/{fd}")
+    def write_all(file: IO[bytes], pieces: Iterable[bytes]) -> None:
+        name = os.readlink(f"/proc/self/fd/{file.fileno()}")
         if name.endswith(f"{ending}.tmp") and count + 1 == fold:
-            os.write(fd, data[: len(data) // 2])
+            data = b"".join(pieces)
+            os.write(file.fileno(), data[: len(data) // 2])
             crash()
-        original_write(fd, data)
+        original_write(file, pieces)
 
     Path.replace = rename  # type: ignore[method-assign, assignment]
     if where == "writing":

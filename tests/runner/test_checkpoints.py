@@ -436,6 +436,32 @@ def test_a_step_that_leaves_what_we_may_not_read_is_not_kept(public: Path, store
     (one.root / "data").chmod(0o755)
 
 
+def test_a_step_whose_file_could_not_be_read_is_named_with_it(public: Path, store: MemoryStore) -> None:
+    one = Machine(public / "one", store)
+
+    def closed(root: Path) -> None:
+        (root / "f").write_text("f")
+        (root / "f").chmod(0)
+
+    with as_nobody(one.root.parent):
+        one.run(one.step("a", outputs=("f",)), closed)
+        one.checkpoints.finish(30)
+    assert one.warnings == ["step 'a' is done but not kept for other machines: f cannot be read"]
+
+
+def out_of_memory(*_arguments: object, **_options: object) -> None:
+    raise MemoryError
+
+
+def test_what_a_finished_step_left_that_there_is_no_memory_to_pack_costs_a_warning(
+    one: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "pack_layer", out_of_memory)
+    one.run(one.step("a"), writing("f", "f"))
+    one.checkpoints.finish(30)
+    assert one.warnings == ["step 'a' is done but not kept for other machines: unexpected MemoryError"]
+
+
 @pytest.fixture
 def stuck(one: Machine, store: MemoryStore) -> Iterator[Machine]:
     """A machine whose upload does not end before the test does."""

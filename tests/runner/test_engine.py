@@ -14,9 +14,9 @@ import pytest
 
 from checkpoint_action.errors import StateWriteError, StoreError
 from checkpoint_action.model import AUTO, Job, Reason, Retry, Status, Step
-from checkpoint_action.runner import durable, events, hashing
-from checkpoint_action.runner import journal as journal_module
+from checkpoint_action.runner import events, hashing
 from checkpoint_action.runner import uploads as uploads_module
+from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.engine import Engine, RunOptions
 from checkpoint_action.runner.globs import Excludes
@@ -341,14 +341,14 @@ def test_a_record_of_an_older_run_survives_runs_of_other_steps(world: World) -> 
 def test_a_state_that_cannot_be_written_stops_the_run_and_names_the_step(
     world: World, monkeypatch: pytest.MonkeyPatch, transition: str
 ) -> None:
-    real = durable.append
+    real = AppendedFile.append
 
-    def append(fd: int, data: bytes) -> None:
+    def append(file: AppendedFile, data: bytes, *, sync: bool = True) -> None:
         if b'"step":"b"' in data and f'"status":"{transition}"'.encode() in data:
             raise OSError(28, "No space left on device")
-        real(fd, data)
+        real(file, data, sync=sync)
 
-    monkeypatch.setattr(journal_module, "append", append)
+    monkeypatch.setattr(AppendedFile, "append", append)
     with pytest.raises(StateWriteError, match=f"step 'b': its {transition} could not be recorded") as caught:
         world.run(*world.chain("a", "b", "c"))
     assert caught.value.exit_code == 5
@@ -357,6 +357,53 @@ def test_a_state_that_cannot_be_written_stops_the_run_and_names_the_step(
     assert world.status().get("b") is not Status.DONE
     monkeypatch.undo()
     assert world.run(*world.chain("a", "b", "c")).ran == ("b", "c")
+
+
+# How often the disk is waited for.
+
+
+def synced(world: World, monkeypatch: pytest.MonkeyPatch, *steps: Step, **more: Any) -> list[str]:
+    """Events and syncs of the journal in order."""
+    rows: list[str] = []
+    real = AppendedFile.sync
+
+    def sync(file: AppendedFile, end: int | None = None) -> None:
+        real(file, end)
+        rows.append("sync")
+
+    monkeypatch.setattr(AppendedFile, "sync", sync)
+    world.told = _Told(rows)
+    world.run(*steps, **more)
+    return rows
+
+
+class _Told(list[events.Event]):
+    """Takes note of some events among the syncs."""
+
+    def __init__(self, rows: list[str]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def append(self, event: events.Event) -> None:
+        super().append(event)
+        if isinstance(event, events.StepStarted | events.StepEnded | events.RunEnded):
+            self._rows.append(type(event).__name__)
+
+
+def test_a_step_is_told_of_once_it_is_on_the_disk_and_the_next_start_goes_with_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = synced(world, monkeypatch, *world.chain("a", "b"))
+    between = ["sync", "StepEnded", "StepStarted"]
+    assert found == ["sync", "StepStarted", *between, "sync", "StepEnded", "RunEnded"]
+
+
+def test_where_files_are_looked_at_before_the_next_start_the_end_is_on_the_disk_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.root / "in").touch()
+    found = synced(world, monkeypatch, world.step("a"), world.step("b", inputs=("in",)))
+    assert found[2:5] == ["sync", "StepEnded", "sync"]
 
 
 # Real commands.

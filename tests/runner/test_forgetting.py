@@ -11,7 +11,7 @@ import pytest
 
 from checkpoint_action.errors import StateWriteError
 from checkpoint_action.model import Record, Status
-from checkpoint_action.runner import journal as module
+from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.statefile import JournalReader, Snapshot, forgetting_line, journal_line
 
@@ -94,8 +94,8 @@ def test_a_later_record_is_a_new_one(paths: StatePaths) -> None:
 
 def test_what_cannot_be_written_is_told_and_nothing_is_forgotten(paths: StatePaths) -> None:
     state = opened(paths)
-    full = OSError(errno.ENOSPC, "No space left on device")
-    with mock.patch.object(module, "append", side_effect=full), pytest.raises(StateWriteError, match="No space left"):
+    full = mock.patch.object(AppendedFile, "append", side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    with full, pytest.raises(StateWriteError, match="No space left"):
         state.forget(["a"])
     assert statuses(paths) == {"a": "done", "b": "done"}
     opened(paths).close()

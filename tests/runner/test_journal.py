@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -18,12 +19,13 @@ from hypothesis import strategies as st
 
 from checkpoint_action.errors import StateError, StateWriteError
 from checkpoint_action.model import Record, Status
-from checkpoint_action.runner import durable, journal
+from checkpoint_action.runner import appending, durable, journal
 from checkpoint_action.runner.journal import Journal, StatePaths, forget, load
 from tests.runner.jobs import ROOT, as_nobody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 
 def record(step: str = "a", status: Status = Status.DONE, number: int = 0, **more: Any) -> Record:
@@ -84,23 +86,43 @@ def test_a_run_that_died_in_a_step_left_it_running(paths: StatePaths) -> None:
     assert load(paths).records["a"].status is Status.RUNNING
 
 
+def written(paths: StatePaths) -> int:
+    """Bytes of the journal, without the room that is made ahead."""
+    return len(paths.journal.read_bytes().rstrip(b"\0"))
+
+
+@contextmanager
+def syncs_counted() -> Iterator[Callable[[], int]]:
+    """Counts how often the journal is synced, in whatever way."""
+    with (
+        mock.patch.object(os, "fsync", wraps=os.fsync) as whole,
+        mock.patch.object(appending, "_sync_data", wraps=appending._sync_data) as data,
+    ):
+        yield lambda: whole.call_count + data.call_count
+
+
+def without_syncs() -> AbstractContextManager[object]:
+    """No waiting for the disk with what is appended."""
+    return mock.patch.object(appending, "_sync_data")
+
+
 def test_each_transition_is_on_the_disk_when_it_returns(paths: StatePaths) -> None:
     state = opened(paths)
-    with mock.patch.object(os, "fsync", wraps=os.fsync) as fsync:
+    with syncs_counted() as count:
         state.start(record("a", Status.RUNNING))
-        assert fsync.call_count == 1
+        assert count() == 1
         assert load(paths).records["a"].status is Status.RUNNING
         state.finish(record("a"))
-        assert fsync.call_count == 2
+        assert count() == 2
     assert load(paths).records["a"].status is Status.DONE
 
 
 def test_the_cost_of_a_record_does_not_grow_with_their_number(paths: StatePaths) -> None:
     state = opened(paths)
-    sizes = [paths.journal.stat().st_size]
+    sizes = [written(paths)]
     for number in range(50):
         state.finish(record(f"step-{number:02}"))
-        sizes.append(paths.journal.stat().st_size)
+        sizes.append(written(paths))
     first, *_, last = [after - before for before, after in pairwise(sizes)]
     assert last - first < 5
     assert not load(paths).settled
@@ -223,6 +245,38 @@ def test_a_death_while_folding_loses_nothing(paths: StatePaths, dies_at: str) ->
     assert load(paths).records["a"] == record("a")
 
 
+@pytest.mark.parametrize("length", [1, 200, 700])
+def test_an_end_and_a_start_that_are_synced_together_cost_nothing_else_whatever_sectors_of_them_are_lost(
+    paths: StatePaths, length: int
+) -> None:
+    """A loss of power in the sync: any of the sectors may be on the disk, none of the others is."""
+    ran(paths, "a", "b")
+    state = opened(paths)
+    end = Record("c", Status.DONE, "f" * 64, "x" * length)
+    state.start(replace(end, status=Status.RUNNING))
+    before = written(paths)
+    state.finish(end, sync=False)
+    state.start(Record("d", Status.RUNNING, "e" * 64, "y" * length))
+    whole = paths.journal.read_bytes()
+    first, last = before // 512, (written(paths) - 1) // 512
+    sectors = range(first, last + 1)
+    assert len(sectors) < 10
+    for kept in product([False, True], repeat=len(sectors)):
+        data = bytearray(whole)
+        for sector, is_kept in zip(sectors, kept, strict=True):
+            if not is_kept:
+                data[max(before, sector * 512) : (sector + 1) * 512] = bytes(
+                    (sector + 1) * 512 - max(before, sector * 512)
+                )
+        paths.journal.write_bytes(data)
+        found = {step: one.status for step, one in load(paths).records.items()}
+        assert (found.pop("a"), found.pop("b")) == (Status.DONE, Status.DONE), kept
+        assert found.pop("c") in (Status.RUNNING, Status.DONE), kept
+        assert found.pop("d", Status.RUNNING) is Status.RUNNING, kept
+        assert not found
+    state.close()
+
+
 # Random histories, random damage.
 
 STEPS = ["a", "b", "c"]
@@ -232,7 +286,7 @@ ENDS = [Status.DONE, Status.DONE, Status.FAILED, Status.TIMEOUT, Status.INTERRUP
 @contextmanager
 def fresh_paths() -> Iterator[StatePaths]:
     """A folder of its own for one example, without waiting for disks."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(os, "fsync"):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(os, "fsync"), without_syncs():
         yield StatePaths(Path(folder), "demo")
 
 
@@ -250,7 +304,7 @@ class History:
             state.finish(record(step, data.draw(st.sampled_from(ENDS)), number))
         state.close()
         state = opened(paths)
-        size = paths.journal.stat().st_size
+        size = written(paths)
         self.moments = [(0, dict(state.records))]
         for step in data.draw(st.lists(st.sampled_from(STEPS), max_size=6)):
             for status in [Status.RUNNING, *data.draw(st.lists(st.sampled_from(ENDS), max_size=1))]:
@@ -258,15 +312,15 @@ class History:
                 one = record(step, status, number)
                 copies = 2 if status is Status.RUNNING else 1
                 (state.start if copies == 2 else state.finish)(one)
-                grown = paths.journal.stat().st_size
+                grown = written(paths)
                 self.moments.append((size + (grown - size) // copies, dict(state.records)))
                 size = grown
         self.whole = data.draw(st.integers(0, 3)) == 3
         if self.whole:
             state.close()
             self.moments = [(0, dict(state.records))]
-        elif state._fd is not None:
-            os.close(state._fd)
+        elif state._file is not None:
+            state._file.close()  # without the room that is made ahead: cut where something was
 
     def true_at(self, size: int) -> dict[str, Record]:
         """What is true for a journal of which so many bytes are left."""
@@ -401,13 +455,13 @@ import resource, sys
 from pathlib import Path
 from checkpoint_action.errors import StateWriteError
 from checkpoint_action.runner.journal import Journal, StatePaths, load
-from tests.runner.test_journal import record, opened, ran
+from tests.runner.test_journal import record, opened, ran, written
 from checkpoint_action.model import Status
 paths = StatePaths(Path(sys.argv[1]), "demo")
 ran(paths, "a")
 state = opened(paths)
 state.start(record("b", Status.RUNNING))
-resource.setrlimit(resource.RLIMIT_FSIZE, (paths.journal.stat().st_size + 20, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_FSIZE, (written(paths) + 20, resource.RLIM_INFINITY))
 try:
     state.finish(record("b"))
 except StateWriteError as error:

@@ -191,12 +191,12 @@ def test_no_descriptor_of_ours_is_handed_on(shell: Shell, tmp_path: Path) -> Non
 @linux
 def test_no_descriptor_is_left_open(shell: Shell) -> None:
     shell.run("true")
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = set(os.listdir("/proc/self/fd"))
     for _ in range(5):
         shell.run("true")
         shell.run("sleep 60", timeout=0.05, grace=0)
     run_command(Command(("no-such-program",), shell.folder, {}), Limits(), print, shell.stop)
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before  # those of earlier tests may go meanwhile
 
 
 def test_the_command_leads_a_session_of_its_own(shell: Shell) -> None:

@@ -265,6 +265,19 @@ def test_each_file_and_each_folder_that_has_a_new_name_is_synced(world: World, m
     assert synced.index(str(world.root / "build/deep/x")) < synced.index(str(world.root / "build/deep"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="tells what a descriptor is by /proc")
+@pytest.mark.parametrize("partial", ["build/deep/x", "build/deep/", "build/**/x"])
+def test_the_folders_above_are_synced_too_where_only_what_lies_deep_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, partial: str
+) -> None:
+    world.write(build__deep__x="1")
+    synced: set[str] = set()
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.readlink(f"/proc/self/fd/{number}")))
+    sync_progress(world.progress(partial), world.root, world.folder)
+    assert {str(world.root / name) for name in ("", "build", "build/deep", "build/deep/x")} <= synced
+    assert str(world.root.parent) not in synced
+
+
 def test_a_file_that_vanishes_is_no_fault_of_a_sync(world: World) -> None:
     world.write(build__x="1", build__y="1")
     found = world.progress("build/")
@@ -328,3 +341,28 @@ def test_a_link_in_the_place_of_the_folder_is_neither_followed_nor_kept(world: W
     folders.clear()
     assert not (tmp_path / "progress").exists()
     assert (tmp_path / "home/secret").exists()
+
+
+def test_a_folder_left_empty_becomes_the_next_steps(tmp_path: Path) -> None:
+    folders = ProgressFolders(tmp_path / "progress", ["a", "b"])
+    made = folders.make("a").stat().st_ino
+    folders.forget("a")
+    assert folders.make("b").stat().st_ino == made
+    assert not folders.of("a").exists()
+
+
+@pytest.mark.parametrize("how", ["in use", "written to", "open to all"])
+def test_a_folder_that_is_not_as_it_was_becomes_nobody_elses(tmp_path: Path, how: str) -> None:
+    folders = ProgressFolders(tmp_path / "progress", ["a", "b"])
+    folder = folders.make("a")
+    if how == "in use":
+        folders.keep_apart("a")
+    folders.forget("a")
+    if how == "written to":
+        (folder / "late").touch()
+    if how == "open to all":
+        folder.chmod(0o777)
+    other = folders.make("b")
+    assert list(other.iterdir()) == []
+    assert other.stat().st_mode & 0o777 == 0o700
+    assert not folder.exists()

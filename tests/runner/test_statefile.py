@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from checkpoint_action.errors import StateError
 from checkpoint_action.model import ArchiveRef, Entry, Layer, Record, Status
+from checkpoint_action.runner.seals import CHECKSUM, CRC
 from checkpoint_action.runner.statefile import (
     FORMAT,
     DamagedError,
@@ -23,6 +25,9 @@ from checkpoint_action.runner.statefile import (
     read_snapshot,
     write_snapshot,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 calm = settings(max_examples=50, deadline=None)
 
@@ -281,8 +286,81 @@ def test_a_block_written_over_in_the_middle_hides_no_start(filler: bytes) -> Non
     assert distrusted(altered + finish("b", 9))
 
 
+def lost_sectors(before: bytes, appended: bytes) -> Iterator[bytes]:
+    """What is there after a loss of power: some sectors of what was appended, zeros for the others."""
+    whole = before + appended
+    sectors = range(len(before) // 512, -(-len(whole) // 512))
+    for lost in itertools.product((False, True), repeat=len(sectors)):
+        torn = bytearray(whole)
+        for sector in itertools.compress(sectors, lost):
+            first, last = max(512 * sector, len(before)), min(512 * sector + 512, len(whole))
+            torn[first:last] = bytes(last - first)
+        yield bytes(torn)
+
+
+@pytest.mark.parametrize("room", [0, 5000])
+@pytest.mark.parametrize("shift", [0, 1, 300, 511])
+@pytest.mark.parametrize("status", [Status.RUNNING, Status.DONE])
+def test_sectors_of_the_last_append_that_did_not_get_to_the_disk_cost_it_alone(
+    status: Status, shift: int, room: int
+) -> None:
+    before = finish("a", 1) + journal_line(2, record("b", log="x" * shift))
+    one = journal_line(3, record("c", status, log="y" * 700))
+    appended = one * (2 if status is Status.RUNNING else 1)
+    told = set()
+    for data in lost_sectors(before, appended):
+        found = replay(data + bytes(room), OLD)
+        assert found.records["a"] == record("a", tries=1)
+        assert found.records["b"].status is Status.DONE
+        assert found.damaged == 0
+        told.add("c" in found.records)
+    assert told == {True, False}
+
+
+@pytest.mark.parametrize("place", [511, 512, 700])
+def test_a_byte_that_became_zero_is_no_lost_sector(place: int) -> None:
+    twins = journal_line(1, record("a", Status.RUNNING, log="z" * 700)) * 2
+    altered = bytearray(twins)
+    altered[place] = altered[place + len(twins) // 2] = 0
+    assert distrusted(bytes(altered))
+
+
 def test_damage_before_what_the_snapshot_knows_is_no_matter() -> None:
     base = Snapshot(5, {"a": record("a")})
     found = replay(spoil(start("a", 1)) + journal_line(5, record("a")) + start("b", 6), base)
     assert found.records == {"a": record("a"), "b": record("b", Status.RUNNING)}
     assert found.damaged == 0
+
+
+@pytest.mark.parametrize("number", ["1e999", "-Infinity", "NaN", "[" * 900 + "1" + "]" * 900])
+def test_a_number_that_none_can_be_is_damage_though_the_checksum_fits(number: str) -> None:
+    body = write_snapshot("j", Snapshot(3, {})).rpartition(CHECKSUM)[0].replace(b": 3", b": " + number.encode())
+    assert number.encode() in body
+    with pytest.raises(DamagedError):
+        read_snapshot(body + CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body), "s")
+    rest = b'"format":1,"seq":%b}' % number.encode()
+    reader = JournalReader(None, "j")
+    reader.read(b'%b%08x",%b\n' % (CRC, zlib.crc32(rest), rest))
+    assert (reader.damaged, reader.records) == (1, {})
+
+
+def test_a_line_in_the_journal_that_is_nested_as_deep_as_it_goes_is_damage() -> None:
+    rest = b'"format":1,"seq":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    reader = JournalReader(None, "j")
+    reader.read(b'%b%08x",%b\n' % (CRC, zlib.crc32(rest), rest))
+    assert reader.damaged == 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("piece", [CRC, CRC + b'00000000",', CRC + b'00000000","x":{'])
+def test_a_damaged_line_of_any_length_is_read_in_time_that_goes_with_it(piece: bytes) -> None:
+    whole = journal_line(1, None, "j")[:-1]
+    reader = JournalReader(None, "j")
+    reader.read(piece * 150_000 + whole + b"\n")
+    assert reader.damaged
+
+
+def test_a_number_of_thousands_of_digits_beside_lost_sectors_is_damage() -> None:
+    reader = JournalReader(None, "j")
+    reader.read(b"x\n" + bytes(510) + b'"seq":' + b"9" * 5000 + b",")
+    assert reader.records == {}

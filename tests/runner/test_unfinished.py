@@ -409,6 +409,20 @@ def test_a_file_that_nobody_may_read_is_named(public: Path, store: MemoryStore) 
     assert one.warnings == ["step 'build': what it left unfinished is not kept: part cannot be read"]
 
 
+def test_progress_that_there_is_no_memory_to_pack_costs_a_warning(
+    one: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pack(*_arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "pack_layer", pack)
+    one.begin()
+    one.work()
+    one.checkpoints.keep_unfinished(one.step, one.job, one.record(), one.own, stopping=False)
+    one.checkpoints.finish(PATIENCE)
+    assert one.warnings == ["step 'build': what it left unfinished is not kept: unexpected MemoryError"]
+
+
 def test_a_save_counts_what_was_not_there_before(one: Machine) -> None:
     one.begin()
     one.work(text="12345")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,16 @@ def test_a_folder_in_the_place_of_a_file_is_a_fault(files: ValueFiles) -> None:
     os.mkdir(path)
     with pytest.raises(ValueFileError, match=r"^\$GITHUB_ENV cannot be read"):
         files.read()
+
+
+def test_as_much_memory_is_taken_as_there_is_to_read(files: ValueFiles) -> None:
+    write(files, "OUTPUT", b"a=1\n")
+    tracemalloc.start()
+    try:
+        assert files.read().outputs == {"a": "1"}
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_summary_is_kept_up_to_what_github_shows(files: ValueFiles) -> None:
