@@ -27,16 +27,18 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from benchmarks.peers import STEPS, TOOLS, Tool
+from benchmarks.lines import Line, below, load_now
+from benchmarks.peers import OURS, STEPS, TOOLS, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["EVERYTHING", "TOOL_ALONE", "Finding", "check_undisturbed", "examine", "main", "table"]
+__all__ = ["EVERYTHING", "TOOL_ALONE", "Finding", "check_undisturbed", "examine", "lines", "main", "table"]
 
 EVERYTHING = "everything"
 TOOL_ALONE = "the tool alone"
 
+_WORK = "`kill -9` in the middle, two kinds, and the same command again"
 _MARK = "KILL_MIDWAY_RUN"  # variable by which we know all that a run has started
 _PAUSE = 2.0  # seconds between half and full
 _ORPHAN_AFTER = 1.0  # seconds after the kill of the tool alone at which nothing should run any more
@@ -64,6 +66,12 @@ class Finding:
     no_unlock: bool
     no_orphan: bool | None
     right: bool
+
+    @property
+    def faults(self) -> int:
+        """How much of it went wrong."""
+        seen = (self.finished_kept, self.half_distrusted, self.no_unlock, self.no_orphan, self.right)
+        return sum(one is False for one in seen)
 
 
 def _ours(mark: str) -> list[psutil.Process]:
@@ -250,6 +258,36 @@ def table(rows: Sequence[tuple[str, str, Finding | None]]) -> str:
     return "\n".join(lines)
 
 
+def _examine_all(tools: Sequence[Tool], top: Path | None = None) -> list[tuple[Tool, str, Finding | None]]:
+    """Each tool after both kills; with nothing found where it is not installed."""
+    found: list[tuple[Tool, str, Finding | None]] = []
+    with tempfile.TemporaryDirectory(prefix="kill-midway-", dir=top) as name:
+        for tool in tools:
+            if tool.program is None:
+                found.append((tool, "", None))
+                continue
+            print(f"{tool.title()} …", file=sys.stderr)
+            check_undisturbed(tool, Path(tempfile.mkdtemp(dir=name)))
+            found += [
+                (tool, killed, examine(tool, killed, Path(tempfile.mkdtemp(dir=name))))
+                for killed in (EVERYTHING, TOOL_ALONE)
+            ]
+    return found
+
+
+def lines(*, rounds: int | None = None, folder: Path | None = None, quick: bool = False) -> list[Line]:  # noqa: ARG001
+    """What goes into the table of all benchmarks: how much goes wrong in two kills. One round tells all."""
+    load, faults = load_now(), dict[str, int]()
+    for tool, _, finding in _examine_all([tool for tool in TOOLS if tool is OURS or not quick], folder):
+        if finding is not None:
+            faults[tool.title()] = faults.get(tool.title(), 0) + finding.faults
+    ours = faults.pop(OURS.title())
+    return [
+        Line(work=_WORK, unit="faults", load=load, peer=peer, ours=ours, theirs=theirs, goal=below(1))
+        for peer, theirs in faults.items() or [("", None)]
+    ]
+
+
 def main(argv: Sequence[str]) -> int:
     """Examine the tools and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kill_midway", description=__doc__.partition("\n")[0])
@@ -257,21 +295,8 @@ def main(argv: Sequence[str]) -> int:
     only = parser.parse_args(argv).only
     if unknown := {*(only or ())} - {tool.name for tool in TOOLS}:
         parser.error(f"unknown tool {', '.join(sorted(unknown))}; known are {', '.join(tool.name for tool in TOOLS)}")
-    rows: list[tuple[str, str, Finding | None]] = []
-    with tempfile.TemporaryDirectory(prefix="kill-midway-") as top:
-        for tool in TOOLS:
-            if only and tool.name not in only:
-                continue
-            if tool.program is None:
-                rows.append((tool.title(), "", None))
-                continue
-            print(f"{tool.title()} …", file=sys.stderr)
-            check_undisturbed(tool, Path(tempfile.mkdtemp(dir=top)))
-            rows += [
-                (tool.title(), killed, examine(tool, killed, Path(tempfile.mkdtemp(dir=top))))
-                for killed in (EVERYTHING, TOOL_ALONE)
-            ]
-    print(table(rows))
+    found = _examine_all([tool for tool in TOOLS if not only or tool.name in only])
+    print(table([(tool.title(), killed, finding) for tool, killed, finding in found]))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Folder", "Spent"]
+__all__ = ["Folder", "Spent", "titled"]
 
 _UNSET = ("CHECKPOINT_", "GITHUB_", "PYTHON")  # PYTHON: also where it is told not to keep compiled modules
 
@@ -28,6 +29,21 @@ class Spent(NamedTuple):
 
     wall: float
     processor: float
+
+
+def titled(name: str, *argv: str) -> str:
+    """A program's name with its version, the first number with a point on the first line that it prints.
+
+    :param argv: what makes it print that; its name and ``--version`` where there is none.
+    """
+    try:
+        done = subprocess.run(
+            argv or (name, "--version"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return name
+    found = re.search(r"\d+\.\d[\w.+-]*", (done.stdout or done.stderr).partition("\n")[0])
+    return f"{name} {found[0]}" if found else name
 
 
 class Folder:

@@ -26,12 +26,13 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.measure import Folder, Spent
+from benchmarks.lines import Line, at_most, load_now
+from benchmarks.measure import Folder, Spent, titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Tree", "main"]
+__all__ = ["Tree", "lines", "main"]
 
 _KIB = 1 << 10
 _SPREAD = 1.2  # of the logarithm of a file's size; source trees have about this
@@ -143,6 +144,34 @@ def _measure(tree: Tree, rounds: int) -> dict[str, Spent]:
         name: Spent(median(one.wall for one in many), median(one.processor for one in many))
         for name, many in found.items()
     }
+
+
+def lines(*, rounds: int | None = None, folder: Path | None = None, quick: bool = False) -> list[Line]:
+    """What goes into the table of all benchmarks."""
+    steps, files = (3, 7) if quick else (1000, 10_000)
+    kind, load = _KINDS[1], load_now()
+    with tempfile.TemporaryDirectory(prefix="plan-", dir=folder) as top:
+        print(f"{kind.name}: making the tree and running the job once", file=sys.stderr)
+        spent = _measure(Tree(Path(top), kind, steps, files), rounds or (1 if quick else 7))
+    what = f"{steps:,} steps with {files:,} input files ({kind.name}, {kind.typical // _KIB} KiB)"
+    return [
+        Line(
+            work=f"plan of {what}",
+            peer=f"find, xargs -P2 {titled('sha256sum')}",
+            ours=spent["plan"].wall,
+            theirs=spent["sha256sum"].wall,
+            goal=at_most(_MOST_OF_SHA256SUM),
+            load=load,
+        ),
+        Line(
+            work="the same with --verify stat, nothing changed",
+            peer=titled("git") + " status",
+            ours=spent["stat"].wall,
+            theirs=spent["git"].wall,
+            goal=at_most(_MOST_OF_GIT_STATUS),
+            load=load,
+        ),
+    ]
 
 
 def _ratio(one: Spent, other: Spent) -> str:

@@ -32,20 +32,23 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from benchmarks.measure import Spent
+from benchmarks.lines import Line, at_most, load_now, more_at_most
+from benchmarks.measure import Spent, titled
 from runtime import bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Machine", "main"]
+    from benchmarks.lines import Goal
+
+__all__ = ["Machine", "lines", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "runtime" / "requirements.txt"
 _BASH = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c")
 _YAML = '`python3 -c "import yaml"`'
 _COLD = 1.3  # times a bare pip install
-_WARM = 0.5  # seconds above importing yaml
+_WARM = 0.3  # seconds above importing yaml
 _KEPT = ("PATH", "LANG", "PIP_", "UV_", "SSL_", "HTTP", "https_", "http_", "NO_PROXY", "no_proxy", "REQUESTS_")
 
 
@@ -200,6 +203,44 @@ def _slowest(said: str, most: int) -> str:
     return "\n".join([total, *(f"{own:8.1f} ms {name}" for own, name in top)])
 
 
+def _uv() -> str | None:
+    """The uv beside this Python, or on PATH."""
+    return shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
+
+
+def lines(*, rounds: int | None = None, folder: Path | None = None, quick: bool = False) -> list[Line]:
+    """What goes into the table of all benchmarks."""
+    rounds = rounds or (1 if quick else 5)
+    found = []
+    with tempfile.TemporaryDirectory(prefix="setup-", dir=folder) as top:
+        plain = Machine(Path(top, "plain"), sys.executable)
+
+        def add(work: str, peer: str, goal: Goal | None, load: float | None, times: dict[str, list[Spent]]) -> None:
+            ours, theirs = (_median(many).wall for many in times.values())
+            found.append(Line(work=work, peer=peer, ours=ours, theirs=theirs, goal=goal, load=load))
+
+        load = load_now()
+        times = _times({"action": plain.action, "pip": plain.pip}, rounds, plain.forget)
+        pip = titled("pip", sys.executable, "-m", "pip", "--version")
+        add("action set-up, cold", f"{pip} install --target", at_most(_COLD), load, times)
+        if (uv := _uv()) is not None:
+            quick_one, load = Machine(Path(top, "quick"), sys.executable, uv), load_now()
+            times = _times({"action": quick_one.action, "uv": quick_one.uv}, rounds, quick_one.forget)
+            add(
+                "action set-up, cold, with uv",
+                f"{titled('uv', uv, '--version')} pip install --target",
+                None,
+                load,
+                times,
+            )
+        plain.forget()
+        plain.action()
+        load = load_now()
+        times = _times({"action": plain.action, "yaml": plain.yaml}, 2 * rounds, plain.new_job)
+        add("action set-up, warm", _YAML, more_at_most(_WARM), load, times)
+    return found
+
+
 def main(argv: Sequence[str]) -> int:
     """Measure and print the table; 1 when a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.setup", description=__doc__.partition("\n")[0])
@@ -207,7 +248,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--python", default=sys.executable, help="the machine's Python, with pip and PyYAML (this one)")
     parser.add_argument("--profile", action="store_true", help="only say which modules take how long in a warm run")
     options = parser.parse_args(argv)
-    uv = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
+    uv = _uv()
     with tempfile.TemporaryDirectory(prefix="setup-") as top:
         plain = Machine(Path(top, "plain"), options.python)
         if options.profile:

@@ -1,4 +1,4 @@
-"""Saving and restoring through the Actions cache, beside the official client.
+"""Saving and restoring through the Actions cache, beside the official client and what no client can do without.
 
 ::
 
@@ -9,8 +9,9 @@
 The same trees go up to the same loopback server (:mod:`benchmarks.cache_server`) and come down again: ours the way the
 runner does it (look at the workspace, hash, pack, upload; look up, download, check, unpack beside, put in place),
 theirs as `actions/cache` does it (`saveCache` and `restoreCache` of `@actions/cache`: tar, zstd, upload; download,
-zstd, tar). The two alternate. Each restored tree is compared with the first. Needs node, npm, tar and zstd. Prints a
-Markdown table.
+zstd, tar). Beside them, as a limit, `tar`, `zstd` and `curl` alone (:mod:`benchmarks.store_limit`), and for the small
+files the least that Python can do with so many (:mod:`benchmarks.store_floor`). All alternate. Each restored tree is
+compared with the first. Needs node, npm, tar, zstd and curl. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import argparse
 import filecmp
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,16 +34,22 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from benchmarks.payloads import MIB, PAYLOADS
+from benchmarks.lines import Line, at_most, load_now
+from benchmarks.payloads import MIB, PAYLOADS, mixed, single, small
+from benchmarks.store_clients import Floor, Limit, Official, Ours
 from tests.actions_service.tokens import make_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["Official", "Ours", "Result", "main", "measure_pair", "table"]
+    from benchmarks.store_clients import Client
+
+__all__ = ["Result", "lines", "main", "measure_pair", "table"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PEERS = _ROOT / "tests" / "peers"
+_NPM = Path(tempfile.gettempdir()) / "checkpoint-run-benchmark-npm"
+_MOST_OF_OFFICIAL = 0.7
+_MOST_OF_LIMIT = 1.25
 _SAMPLE = 0.05  # seconds between looks at the memory
 
 
@@ -62,52 +69,22 @@ class Result:
     phases: Mapping[str, float]
 
 
-class Ours:
-    """The runner's own classes, in a process of their own."""
-
-    name = "checkpoint-run"
-
-    def argv(self, verb: str, workspace: Path, folder: Path) -> list[str]:
-        """The command line of a save or a restore."""
-        folder.mkdir()
-        return [sys.executable, "-m", "benchmarks.store_ours", verb, str(workspace), str(folder), "job"]
-
-
-class Official:
-    """`@actions/cache`, as it is pinned for the tests.
-
-    :param folder: where it is installed, with its script beside it.
-    """
-
-    name = "@actions/cache"
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        if not (folder / "node_modules" / "@actions" / "cache").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(_PEERS / name, folder)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--loglevel=error"], cwd=folder, check=True)
-        shutil.copy(_ROOT / "benchmarks" / "store_official.mjs", folder)
-
-    def argv(self, verb: str, _workspace: Path, _folder: Path) -> list[str]:
-        """The command line of a save or a restore."""
-        return ["node", str(self._folder / "store_official.mjs"), verb, "job", "out"]
-
-
-def measure_pair(client: Ours | Official, payload: Path, folder: Path) -> tuple[Result, Result, int]:
+def measure_pair(client: Client, payload: Path, folder: Path) -> tuple[Result, Result, int]:
     """Save ``payload`` and restore it; the two results, and the bytes that the server held between them.
 
     :param payload: a workspace with a folder ``out``.
     :param folder: an empty one for everything else; emptied again.
     """
     restored = folder / "restored"
-    restored.mkdir()
-    (folder / "server").mkdir()
-    with _server(folder / "server") as origin:
-        saved = _measure(client.argv("save", payload, folder / "up"), _environment(origin, payload), payload)
-        stored = sum(file.stat().st_size for file in (folder / "server").iterdir())
-        fetched = _measure(client.argv("restore", restored, folder / "down"), _environment(origin, restored), restored)
+    kept = folder / "kept"
+    for made in (restored, kept):
+        made.mkdir()
+    with _server(kept) as origin:
+        argv = client.argv("save", payload, folder / "up", kept)
+        saved = _measure(argv, _environment(origin, payload), payload)
+        stored = sum(file.stat().st_size for file in kept.iterdir())
+        argv = client.argv("restore", restored, folder / "down", kept)
+        fetched = _measure(argv, _environment(origin, restored), restored)
     _compare(payload / "out", restored / "out")
     for child in folder.iterdir():
         shutil.rmtree(child)
@@ -187,37 +164,126 @@ def _compare(one: Path, other: Path) -> None:
         raise SystemExit(f"what was restored is not what was saved: {(different + faults)[:3]}")
 
 
+def _rounds(
+    clients: Sequence[Client], title: str, make: Callable[[Path], None], rounds: int, top: Path
+) -> dict[str, list[tuple[Result, Result, int]]]:
+    """What all of them take for a payload, in turns, by their names."""
+    workspace, folder = top / "payload", top / "round"
+    make(workspace / "out")
+    folder.mkdir(exist_ok=True)
+    found: dict[str, list[tuple[Result, Result, int]]] = {client.name: [] for client in clients}
+    for number in range(rounds):
+        for client in clients if number % 2 == 0 else reversed(clients):
+            saved, fetched, stored = measure_pair(client, workspace, folder)
+            found[client.name].append((saved, fetched, stored))
+            print(f"{title}, {client.name}: {saved.seconds:.1f} s, {fetched.seconds:.1f} s", file=sys.stderr)
+    shutil.rmtree(workspace)
+    return found
+
+
+def _both(rounds: Sequence[tuple[Result, Result, int]]) -> float:
+    """The median of saving and restoring together."""
+    return median(saved.seconds + fetched.seconds for saved, fetched, _ in rounds)
+
+
+def _most_of_small(floor: float) -> float:
+    """How many times the official client many small files may take: what holds for all, or a quarter above the floor
+    where that is more, and never longer than the official client itself.
+
+    :param floor: how many times it the floor takes.
+    """
+    return min(1.0, max(_MOST_OF_OFFICIAL, _MOST_OF_LIMIT * floor))
+
+
+def lines(*, rounds: int | None = None, folder: Path | None = None, quick: bool = False) -> list[Line]:
+    """What goes into the table of all benchmarks: saving and restoring together."""
+    official, limit, floor, ours = Official(_NPM), Limit(), Floor(), Ours()
+    payloads = {name: make for name, (_, make) in PAYLOADS.items()}
+    if quick:
+        payloads = {
+            "mixed": lambda at: mixed(at, 200_000),
+            "small": lambda at: small(at, 20),
+            "single": lambda at: single(at, 200_000),
+        }
+    found = []
+    for name, make in payloads.items():
+        load = load_now()
+        peers = {official.name: official.title(), limit.name: limit.title()}
+        goals = {official.name: at_most(_MOST_OF_OFFICIAL), limit.name: at_most(_MOST_OF_LIMIT)}
+        clients: list[Client] = [ours, official, limit]
+        if name == "small":
+            clients.append(floor)
+            peers[floor.name] = (
+                f"the floor: Python {platform.python_version()} reads, hashes, creates, checks; 2 processes"
+            )
+            del goals[limit.name]  # it creates files in C
+        title = PAYLOADS[name][0] + (", shrunk" if quick else "")
+        with tempfile.TemporaryDirectory(dir=folder, prefix="benchmark-store-") as top:
+            spent = _rounds(clients, title, make, rounds or (1 if quick else 3), Path(top))
+        if name == "small":
+            goals[official.name] = at_most(_most_of_small(_both(spent[floor.name]) / _both(spent[official.name])))
+        found += [
+            Line(
+                work=f"save and restore {title}",
+                peer=peer,
+                ours=_both(spent[ours.name]),
+                theirs=_both(spent[which]),
+                goal=goals.get(which),
+                load=load,
+            )
+            for which, peer in peers.items()
+        ]
+    return found
+
+
 def table(results: Mapping[str, Mapping[str, Sequence[tuple[Result, Result, int]]]]) -> str:
     """The medians as Markdown.
 
-    :param results: payload to client to its rounds, ours first.
+    :param results: payload to client to its rounds, ours first, then the official one; further ones are a line each.
     """
-    lines = [
-        "| payload | | checkpoint-run | @actions/cache | ratio |",
+    rows = [
+        "| payload | | checkpoint-run | the other | ratio |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for title, clients in results.items():
-        ours, theirs = [list(zip(*rounds, strict=True)) for rounds in clients.values()]
+        names = list(clients)
+        ours, theirs = [list(zip(*clients[name], strict=True)) for name in names[:2]]
+        rows.append(f"| {title} | beside {names[1]} | | | |")
         for position, verb in enumerate(("save", "restore")):
             pair = [median(result.seconds for result in of[position]) for of in (ours, theirs)]
-            first = f"| {title} |" if position == 0 else "| |"
-            lines.append(f"{first} {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
+            rows.append(f"| | {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
             phases = [result.phases for result in ours[position]]
             parts = {name: median(phase[name] for phase in phases) for name in phases[0]}
-            lines += [f"| | – {name} | {seconds:.1f} s | | |" for name, seconds in parts.items()]  # noqa: RUF001
-        both = [[sum(result.seconds for result in row[:2]) for row in rounds] for rounds in clients.values()]
-        pair = [median(of) for of in both]
-        lines.append(f"| | **both** | {pair[0]:.1f} s | {pair[1]:.1f} s | **{pair[0] / pair[1]:.2f}** |")
+            rows += [f"| | – {name} | {seconds:.1f} s | | |" for name, seconds in parts.items()]  # noqa: RUF001
+        pair = [_both(clients[name]) for name in names[:2]]
+        rows.append(f"| | **both** | {pair[0]:.1f} s | {pair[1]:.1f} s | **{pair[0] / pair[1]:.2f}** |")
         for position, verb in enumerate(("save", "restore")):
             pair = [median(result.processor for result in of[position]) for of in (ours, theirs)]
-            lines.append(f"| | processor time, {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
+            rows.append(f"| | processor time, {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
         for position, verb in enumerate(("save", "restore")):
             pair = [max(result.memory for result in of[position]) for of in (ours, theirs)]
             words = f"{pair[0]:.0f} MiB | {pair[1]:.0f} MiB | {pair[0] / pair[1]:.2f}"
-            lines.append(f"| | peak memory, {verb} | {words} |")
+            rows.append(f"| | peak memory, {verb} | {words} |")
         pair = [median(of[2]) / MIB for of in (ours, theirs)]
-        lines.append(f"| | stored | {pair[0]:.0f} MiB | {pair[1]:.0f} MiB | {pair[0] / pair[1]:.2f} |")
-    return "\n".join(lines)
+        rows.append(f"| | stored | {pair[0]:.0f} MiB | {pair[1]:.0f} MiB | {pair[0] / pair[1]:.2f} |")
+        for name in names[2:]:
+            rows += _beside(name, clients[names[0]], clients[name])
+    return "\n".join(rows)
+
+
+def _beside(
+    name: str, ours: Sequence[tuple[Result, Result, int]], theirs: Sequence[tuple[Result, Result, int]]
+) -> list[str]:
+    rows = [f"| | beside {name} | | | |"]
+    for position, verb in enumerate(("save", "restore")):
+        pair = [median(row[position].seconds for row in of) for of in (ours, theirs)]  # type: ignore[union-attr]
+        rows.append(f"| | {verb} | {pair[0]:.1f} s | {pair[1]:.1f} s | {pair[0] / pair[1]:.2f} |")
+        worked = [median(row[position].processor for row in of) for of in (ours, theirs)]  # type: ignore[union-attr]
+        rows.append(
+            f"| | processor time, {verb} | {worked[0]:.1f} s | {worked[1]:.1f} s | {worked[0] / worked[1]:.2f} |"
+        )
+    pair = [_both(ours), _both(theirs)]
+    return [*rows, f"| | **both** | {pair[0]:.1f} s | {pair[1]:.1f} s | **{pair[0] / pair[1]:.2f}** |"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -230,28 +296,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--npm",
         type=Path,
-        default=Path(tempfile.gettempdir()) / "checkpoint-run-benchmark-npm",
+        default=_NPM,
         help="where the official client is installed, or will be (default: %(default)s)",
     )
     options = parser.parse_args(argv)
     chosen = [options.only] if options.only else [name for name in PAYLOADS if name != "single" or options.large]
-    clients = (Ours(), Official(options.npm))
-    results: dict[str, dict[str, list[tuple[Result, Result, int]]]] = {}
+    clients: list[Client] = [Ours(), Official(options.npm), Limit()]
+    results = {}
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="benchmark-store-") as name:
         for payload in chosen:
             title, make = PAYLOADS[payload]
-            workspace = Path(name, "payload")
-            make(workspace / "out")
-            rounds: dict[str, list[tuple[Result, Result, int]]] = defaultdict(list)
-            for number in range(options.rounds):
-                for client in clients if number % 2 == 0 else reversed(clients):
-                    folder = Path(name, "round")
-                    folder.mkdir(exist_ok=True)
-                    rounds[client.name].append(measure_pair(client, workspace, folder))
-                    saved, fetched, _ = rounds[client.name][-1]
-                    print(f"{title}, {client.name}: {saved.seconds:.1f} s, {fetched.seconds:.1f} s", file=sys.stderr)
-            results[title] = {client.name: rounds[client.name] for client in clients}
-            shutil.rmtree(workspace)
+            those = [*clients, Floor()] if payload == "small" else clients
+            results[title] = _rounds(those, title, make, options.rounds, Path(name))
     print(table(results))
     return 0
 

@@ -28,49 +28,114 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.lines import Line, load_now, speed_at_least
+from benchmarks.measure import titled
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.urls import store_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["main"]
+__all__ = ["lines", "main"]
 
 _MIB = 1 << 20
 _STEPS = 10
 _BUCKET = "bucket"
 _JOB = "checkpoint.yml"
+_LEAST = 0.8  # of the throughput of rclone, for the archives themselves
 _PROGRAM = Path(sys.executable).with_name("checkpoint-run")
 _RCLONE = Path(sys.executable).with_name("rclone")
 
 
+class _Found(NamedTuple):
+    """Medians in seconds, and what was sent.
+
+    :param pushed: seconds of the whole `push`; ``pulled``: of the whole `pull`.
+    :param mib: of all archives together.
+    """
+
+    up: float
+    down: float
+    their_up: float
+    their_down: float
+    pushed: float
+    pulled: float
+    archives: int
+    mib: float
+
+
+def lines(*, rounds: int | None = None, folder: Path | None = None, quick: bool = False) -> list[Line]:
+    """What goes into the table of all benchmarks."""
+    size, load = (1 if quick else 256), load_now()
+    with tempfile.TemporaryDirectory(prefix="two-machines-", dir=folder) as name, _server(Path(name)) as env:
+        found = _measure(Path(name), env, size, rounds or (1 if quick else 3))
+    what, peer = f"{_STEPS} steps of {size} MiB", f"{titled('rclone', str(_RCLONE), 'version')} copy"
+    goal = speed_at_least(_LEAST)
+    up, down = found.their_up, found.their_down
+    return [
+        Line(work=f"archives of {what} to an object store", peer=peer, ours=found.up, theirs=up, goal=goal, load=load),
+        Line(work="the same archives from it", peer=peer, ours=found.down, theirs=down, goal=goal, load=load),
+        Line(work=f"push of {what}: verify, pack, send", peer=peer, ours=found.pushed, theirs=up, load=load),
+        Line(work="pull of the same: fetch, check, put in place", peer=peer, ours=found.pulled, theirs=down, load=load),
+    ]
+
+
 def main() -> int:
-    """Measure, and print the table."""
+    """Measure, and print the table; 1 when the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=1024, help="MiB that each of the ten steps leaves (1024)")
     parser.add_argument("--rounds", type=int, default=3, help="how often transfers are repeated (3)")
     parser.add_argument("--folder", type=Path, help="a folder with room for all of it")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="two-machines-", dir=options.folder) as name, _server(Path(name)) as env:
-        _measure(Path(name), env, options.size, options.rounds)
-    return 0
+        found = _measure(Path(name), env, options.size, options.rounds)
+    print(f"\n{found.archives} archives, {found.mib:,.0f} MiB, of {_STEPS * options.size:,} MiB of files", end="; ")
+    print(f"medians of {options.rounds} rounds\n")
+    print("| what | checkpoint-run | rclone copy | throughput, as a ratio |")
+    print("|---|---|---|---|")
+    _row("archives to the server", found.up, found.their_up)
+    _row("archives from the server", found.down, found.their_down)
+    _row("`push`: verify, pack, send", found.pushed, found.their_up)
+    _row("`pull`: fetch, check, put in place", found.pulled, found.their_down)
+    good = all(their >= _LEAST * our for our, their in ((found.up, found.their_up), (found.down, found.their_down)))
+    print(f"\nGoal (at least {_LEAST} of the throughput of rclone, for archives): {'met' if good else 'missed'}")
+    return 0 if good else 1
 
 
-def _measure(folder: Path, env: Mapping[str, str], size: int, rounds: int) -> None:
-    url = f"s3://{_BUCKET}/project"
+@contextmanager
+def _set(env: Mapping[str, str]) -> Iterator[None]:
+    """Have variables in our own environment, too, where the store looks for them."""
+    before = {name: os.environ.get(name) for name in env}
     os.environ.update(env)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _measure(folder: Path, env: Mapping[str, str], size: int, rounds: int) -> _Found:
+    with _set(env):
+        return _measured(folder, env, size, rounds)
+
+
+def _measured(folder: Path, env: Mapping[str, str], size: int, rounds: int) -> _Found:
+    url = f"s3://{_BUCKET}/project"
     first, second = folder / "first", folder / "second"
     _prepare(first, size)
     words = [str(_PROGRAM), "--quiet", "--store", "none"]
-    subprocess.run(words, cwd=first, check=True)
+    _run(words, first)
     machine = [str(_PROGRAM), "--run-id", "x", "--store", url]
-    pushed = _seconds(lambda: subprocess.run([machine[0], "push", *machine[1:]], cwd=first, check=True))
+    pushed = _seconds(lambda: _run([machine[0], "push", *machine[1:]], first))
     second.mkdir()
     for name in (_JOB, "make.py"):
         shutil.copyfile(first / name, second / name)
-    pulled = _seconds(lambda: subprocess.run([machine[0], "pull", *machine[1:]], cwd=second, check=True))
+    pulled = _seconds(lambda: _run([machine[0], "pull", *machine[1:]], second))
     same = subprocess.run(["diff", "-rq", "--exclude=.checkpoint-run-*", first, second], check=False)
     if same.returncode:
         raise SystemExit("the second machine has other files")
@@ -107,13 +172,13 @@ def _measure(folder: Path, env: Mapping[str, str], size: int, rounds: int) -> No
             if entry.key not in {row.key for row in rows}:
                 store.delete(entry.key)
         _remove(f"r:{_BUCKET}/copy-{round_}", env)
-    print(f"\n{len(rows)} archives, {whole:,.0f} MiB, of {_STEPS * size:,} MiB of files; medians of {rounds} rounds\n")
-    print("| what | checkpoint-run | rclone copy | throughput, as a ratio |")
-    print("|---|---|---|---|")
-    for way, title in (("up", "archives to the server"), ("down", "archives from the server")):
-        _row(title, median(ours[way]), median(theirs[way]))
-    _row("`push`: verify, pack, send", pushed, median(theirs["up"]))
-    _row("`pull`: fetch, check, put in place", pulled, median(theirs["down"]))
+    up, down, their_up, their_down = (median(times[way]) for times in (ours, theirs) for way in ("up", "down"))
+    return _Found(up, down, their_up, their_down, pushed, pulled, len(rows), whole)
+
+
+def _run(words: list[str], folder: Path) -> None:
+    """Run a command whose words are of no interest."""
+    subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
 def _row(title: str, ours: float, theirs: float) -> None:
@@ -165,13 +230,14 @@ def _server(folder: Path) -> Iterator[dict[str, str]]:
     command += ["--config", os.devnull, str(folder / "served")]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
+    reader = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would stop it
     try:
         origin = ""
         for line in process.stderr:
             if match := re.search(rb"Starting s3 server on \[(http://[0-9.:]+)", line):
                 origin = match[1].decode()
                 break
-        threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop it
+        reader.start()
         yield {
             "AWS_ACCESS_KEY_ID": user,
             "AWS_SECRET_ACCESS_KEY": secret,
@@ -182,6 +248,9 @@ def _server(folder: Path) -> Iterator[dict[str, str]]:
     finally:
         process.terminate()
         process.wait()
+        if reader.ident is not None:
+            reader.join()
+        process.stderr.close()
 
 
 def _seconds(call: Callable[[], object]) -> float:
