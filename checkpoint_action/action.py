@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import traceback
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from checkpoint_action.action_fanout import FanOut, only_part, set_level
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
 from checkpoint_action.action_job import job_of_inputs, with_tracked_inputs
 from checkpoint_action.action_outputs import hand_on, set_outputs
-from checkpoint_action.errors import CheckpointError, Kind, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, StateWriteError, UsageError, kind_of_write
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.report.action_reports import ActionReports
@@ -47,7 +47,7 @@ from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from checkpoint_action.model import Job, Record
@@ -111,9 +111,8 @@ def _run(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     lock = JobLock(paths.lock)
     lock.acquire()
     try:
-        paths.logs.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="archives-", dir=folder, ignore_cleanup_errors=True) as archives:
-            return _run_locked(use, lock, steps_env, Path(archives))
+        with _folder_for_archives(paths) as archives:
+            return _run_locked(use, lock, steps_env, archives)
     finally:
         lock.release()
 
@@ -250,6 +249,21 @@ def _state_folder(inputs: ActionInputs, slug: str) -> Path:
             f"cannot make {folder}: {error.strerror}; RUNNER_TEMP must be writable", Kind.INPUT_FOLDER
         ) from None
     return folder
+
+
+@contextmanager
+def _folder_for_archives(paths: StatePaths) -> Iterator[Path]:
+    """Have an empty folder for archives beside the state, and the one for logs.
+
+    :raises StateWriteError: they cannot be made.
+    """
+    try:
+        paths.logs.mkdir(mode=0o700, exist_ok=True)
+        made = tempfile.TemporaryDirectory(prefix="archives-", dir=paths.logs.parent, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StateWriteError(f"cannot make {error.filename}: {error.strerror}", kind_of_write(error)) from None
+    with made as name:
+        yield Path(name)
 
 
 def _digests(

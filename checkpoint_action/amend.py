@@ -12,6 +12,7 @@ from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.progress import ProgressFolders
+from checkpoint_action.store.folders import make_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -113,7 +114,7 @@ def accept(options: argparse.Namespace, around: Surroundings) -> int:
 
 def _make_folder(paths: StatePaths) -> None:
     try:
-        paths.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(paths.folder)
     except OSError as error:
         raise StateWriteError(
             f"cannot make the state dir {paths.folder}: {error.strerror}", kind_of_write(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action.errors import JobFileError, Kind
@@ -43,7 +43,17 @@ _ELSEWHERE |= {"run": ("cmd", "cmds", "command", "commands", "script")}
 _HERE = {theirs: ours for ours, words in _ELSEWHERE.items() for theirs in words}
 """Other tools' words for our keys."""
 
+_FREE, _FOR_EACH = 20_000, 2
+"""Values that a document may be read as: so many, and so many more for each character. Only aliases make more of it."""
+
 _HOW = {"a mapping": "; write 'key: value', one in a line"}
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """How many more values a document may be read as."""
+
+    left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +66,11 @@ class Value:
     node: yaml.Node
     source: str
     what: str
+    allowance: _Allowance = field(compare=False, repr=False)
 
     def named(self, what: str) -> Value:
         """The same value under a better name."""
-        return Value(self.node, self.source, what)
+        return Value(self.node, self.source, what, self.allowance)
 
     def fail(self, message: str, kind: Kind = Kind.JOB_FILE_VALUE) -> NoReturn:
         """Raise :class:`JobFileError` at this value."""
@@ -73,6 +84,12 @@ class Value:
     def _wrong(self, wanted: str) -> NoReturn:
         kind = "nothing" if self.is_null else _KINDS[self._kind]
         self.fail(f"{self.what} must be {wanted}, not {kind}{_HOW.get(wanted, '')}")
+
+    def _spend(self) -> None:
+        """Count the values in this one."""
+        self.allowance.left -= len(self.node.value)
+        if self.allowance.left < 0:
+            self.fail("not usable YAML: its aliases make too many values of it; write fewer of them", Kind.NOT_YAML)
 
     @property
     def is_null(self) -> bool:
@@ -136,7 +153,8 @@ class Value:
         """The members of a list."""
         if not self.is_list:
             self._wrong("a list")
-        return [Value(node, self.source, self.what) for node in self.node.value]
+        self._spend()
+        return [Value(node, self.source, self.what, self.allowance) for node in self.node.value]
 
     def members(self) -> list[Value]:
         """The members of a list; a single text stands for a list of one."""
@@ -146,10 +164,11 @@ class Value:
         """Keys and values of a mapping, in order; a key that comes twice is refused."""
         if self._kind != "mapping":
             self._wrong("a mapping")
+        self._spend()
         seen: dict[str, yaml.Node] = {}
         what = f"{self.what}: a key"
         for key_node, value_node in self.node.value:
-            key = Value(key_node, self.source, what)
+            key = Value(key_node, self.source, what, self.allowance)
             name = key.text()
             if name in seen:
                 first = seen[name].start_mark.line + 1
@@ -157,7 +176,7 @@ class Value:
                     f"{self.what}: key '{name}' is there twice (first in line {first}); remove one", Kind.DUPLICATE_KEY
                 )
             seen[name] = key_node
-            yield key, Value(value_node, self.source, f"{self.what}: {name}")
+            yield key, Value(value_node, self.source, f"{self.what}: {name}", self.allowance)
 
     def peek(self, key: str) -> str:
         """The text under a key of a mapping that has not been checked yet; empty where there is none."""
@@ -218,7 +237,7 @@ def parse(text: str, source: str, what: str) -> Value:
         raise JobFileError("not usable YAML: nested too deeply", source=source, kind=Kind.NOT_YAML) from None
     if node is None:
         raise JobFileError(f"{what} is empty", source=source, kind=Kind.NOT_YAML)
-    return Value(node, source, what)
+    return Value(node, source, what, _Allowance(_FREE + _FOR_EACH * len(text)))
 
 
 def _loader() -> type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import cache
 
 __all__ = ["keep_large_blocks"]
@@ -20,4 +21,5 @@ def keep_large_blocks() -> None:
     never written to and so takes no memory. Other C libraries see one needless call.
     """
     if sys.platform == "linux":
-        bytes(LARGE)
+        with suppress(MemoryError):  # where there is so little, memory goes back to the system
+            bytes(LARGE)

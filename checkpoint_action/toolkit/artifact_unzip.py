@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["UnpackLimits", "move_in", "safe_path", "unpack"]
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, OverflowError, ValueError)
+_IMPOSSIBLE = frozenset({errno.EINVAL, errno.ENAMETOOLONG, errno.EILSEQ})
+"""Errors of the system that the zip alone is to blame for: a place in the file, or a name, that there cannot be."""
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _LOCAL_HEADER = 30
 _END = struct.Struct("<4s4H2LH")
@@ -75,9 +77,9 @@ def unpack(
         except _DAMAGE as error:
             raise ProtocolError(f"the artifact's zip is damaged: {error}") from error
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a place in the file that there cannot be
+            if error.errno not in _IMPOSSIBLE:
                 raise
-            raise ProtocolError("the artifact's zip is damaged") from error
+            raise ProtocolError(f"the artifact's zip is damaged: {error.strerror}") from error
         paths = [path for info, path in entries if not info.is_dir()]
         move_in(staging, folder, paths, folders=[path for info, path in entries if info.is_dir()])
     return tuple(folder / path for path in paths)

@@ -27,6 +27,8 @@ __all__ = ["DownloadPlan", "Excerpt", "download", "read_range"]
 _MOST_RENEWALS = 5
 _MOST_STARTS = 3
 _MIB = 1024 * 1024
+_MOST_DIGITS = 18  # of a number of bytes; Python refuses to read very long ones
+_NUMBER = rf"\d{{1,{_MOST_DIGITS}}}"
 _EXPIRED = frozenset({401, 403, 404})
 _DIGEST_LENGTH = 24  # 16 bytes in base64; anything else is no MD5 digest
 
@@ -284,10 +286,12 @@ def _differ(one: object, other: object) -> bool:
 def _extent(answer: Stream) -> tuple[int, int | None, int | None]:
     """The byte that an answer starts with, its own length, and the whole content's, each where it is told."""
     told = answer.headers.get("content-length", "")
-    length = int(told) if told.isdecimal() else None
+    length = int(told) if told.isdecimal() and len(told) <= _MOST_DIGITS else None
+    if told.isdecimal() and length is None:
+        raise ProtocolError(f"download announced a length of {len(told)} digits")
     if answer.status != 206:
         return 0, length, length
-    match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", answer.headers.get("content-range", "").strip())
+    match = re.fullmatch(rf"bytes ({_NUMBER})-({_NUMBER})/({_NUMBER})", answer.headers.get("content-range", "").strip())
     if match is None:
         raise ProtocolError("download was continued without saying where")
     first, last, total = (int(number) for number in match.groups())

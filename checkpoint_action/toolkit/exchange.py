@@ -145,7 +145,8 @@ class Call:
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
-            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+            is_http = parts.scheme in {"http", "https"} and self.url.isascii()
+            usable = is_http and bool(parts.hostname) and parts.port != 0
         except ValueError:
             usable = False
         if not usable:

@@ -95,8 +95,11 @@ class RestClient:
             if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
                 raise ProtocolError(f"{label} answered without a list of {items}")
             for item in listed:
-                if item.get("id") not in seen and len(seen) < most:
-                    seen.add(item.get("id"))
+                number = item.get("id")
+                if not isinstance(number, (int, str)):
+                    raise ProtocolError(f"{label} answered one of its {items} without an id")
+                if number not in seen and len(seen) < most:
+                    seen.add(number)
                     yield item
             total = data.get("total_count")
             if len(listed) < _PAGE or (isinstance(total, int) and page * _PAGE >= total):

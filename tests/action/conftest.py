@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from runtime import bootstrap
 from tests.action.archives import Held
+from tests.action.installation import hurried_action, tool_cache
 from tests.action.machine import Workflow
-from tests.action.manifest import ROOT
 from tests.actions_service.server import ActionsService
 
 if TYPE_CHECKING:
@@ -26,33 +22,13 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tool cache with the packages of this environment in the place of those that the action would install."""
-    folder = tmp_path_factory.mktemp("tools")
-    name = bootstrap.folder_name((ROOT / "runtime" / "requirements.txt").read_bytes())
-    packages = folder / "checkpoint-run" / name
-    for package in ("pyyaml", "urllib3", "psutil", "backports.zstd"):
-        try:
-            found = distribution(package)
-        except PackageNotFoundError:  # not needed with this Python
-            continue
-        for file in found.files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (packages / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(Path(str(found.locate_file(file))), packages / file)
-    bootstrap.write_inventory(packages)
-    return folder
+    return tool_cache(tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="session")
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the action that does not wait between two uploads: the service here tells which is the newer."""
-    folder = tmp_path_factory.mktemp("action") / "checkpoint-run"
-    for name in ("checkpoint_action", "runtime"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    uploads = folder / "checkpoint_action" / "runner" / "uploads.py"
-    text, count = re.subn(r"^_APART = .*$", "_APART = 0.0", uploads.read_text("utf-8"), flags=re.MULTILINE)
-    assert count == 1
-    uploads.write_text(text, "utf-8")
-    return folder
+    return hurried_action(tmp_path_factory.mktemp("action"))
 
 
 @pytest.fixture

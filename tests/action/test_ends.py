@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -262,3 +263,16 @@ def test_the_look_into_a_store_that_never_answers_is_part_of_the_budget(workflow
     ended = workflow.run("- {id: a, run: 'sleep 60'}", budget="4s")
     assert (ended.code, ended.outputs["result"]) == (0, "incomplete")
     assert ended.outputs["seconds-saved"] == 0
+
+
+def test_a_folder_of_ours_that_cannot_be_made_is_one_line(workflow: Workflow) -> None:
+    machine = workflow.machine()
+    assert machine.run(STEPS).code == 1
+    [logs] = machine.temporary.rglob(".checkpoint-run-*.logs")
+    shutil.rmtree(logs)
+    logs.write_text("in the way")
+    ended = machine.run(STEPS)
+    assert ended.code == 5
+    [error] = ended.errors
+    assert error == f"cannot make {logs}: File exists"
+    assert "Traceback" not in ended.log

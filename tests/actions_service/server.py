@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        if reply.status != 204:
+        if reply.status != 204 and "content-length" not in reply.headers:
             self.send_header("content-length", str(len(reply.body)))
         self.end_headers()
         if self.command != "HEAD":

@@ -269,3 +269,21 @@ def test_many_aliases_of_aliases_cost_nothing() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 60)]
     document = parse("\n".join(lines), "f.yml", "the file")
     assert len(dict(document.pairs())) == 60
+
+
+def test_what_aliases_make_of_a_short_text_has_a_limit() -> None:
+    members = ", ".join(["x"] * 800)
+    steps = "".join(f"- {{id: s{number}, inputs: *a}}\n" for number in range(200))
+    document = parse(f"a: &a [{members}]\nsteps:\n{steps}", "f.yml", "the file")
+    steps_value = document.fields(("a", "steps"))["steps"]
+
+    def read_all() -> None:
+        for step in steps_value.items():
+            step.fields(("id", "inputs"))["inputs"].items()
+
+    assert "its aliases make too many values of it" in fault(read_all)
+
+
+def test_a_long_text_without_aliases_has_none() -> None:
+    document = parse("".join(f"- [x, y, z] # {number}\n" for number in range(3_000)), "f.yml", "the file")
+    assert sum(len(item.items()) for _ in range(3) for item in document.items()) == 27_000

@@ -35,3 +35,18 @@ def test_large_blocks_that_come_and_go_get_the_same_memory_again() -> None:
         for word in ("kept", "given-back")
     ]
     assert faults[0] < faults[1] / 4
+
+
+LITTLE = """
+import resource
+from checkpoint_action.store.memory import keep_large_blocks
+
+used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_DATA, (used + (4 << 20), resource.RLIM_INFINITY))
+keep_large_blocks()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as Linux tells and limits memory")
+def test_where_there_is_little_memory_nothing_is_asked_for_that_need_not_be() -> None:
+    subprocess.run([sys.executable, "-c", LITTLE], check=True)

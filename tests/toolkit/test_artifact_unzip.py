@@ -74,6 +74,11 @@ def test_no_name_leads_out(folder: Path, name: str) -> None:
     refused(folder, made((name, b"theirs")), "land outside|two files of one name|something that is no file")
 
 
+@pytest.mark.parametrize("name", ["n" * 300, "d/" * 2500 + "x"])
+def test_a_name_that_no_file_can_have_is_refused(folder: Path, name: str) -> None:
+    refused(folder, made((name, b"x")), "damaged: File name too long")
+
+
 def test_harmless_dots_are_left_out(folder: Path) -> None:
     unpack(archive(folder, made(("./a//./b", b"x"))), folder)
     assert there(folder) == {"a/b": b"x"}

@@ -88,12 +88,17 @@ def test_content_that_never_stays_the_same_is_an_error(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("told", ["", "bytes */6", "bytes 0-5/*", "items 0-5/6"])
+@pytest.mark.parametrize("told", ["", "bytes */6", "bytes 0-5/*", "items 0-5/6", f"bytes 0-{'9' * 4400}/6"])
 def test_a_part_without_its_place_is_refused(
     service: ActionsService, http: HttpClient, tmp_path: Path, told: str
 ) -> None:
     with pytest.raises(ProtocolError, match="without saying where"):
         download_raw(service, http, tmp_path, Reply(206, b"abcdef", {"content-range": told}))
+
+
+def test_a_length_that_nothing_has_is_refused(service: ActionsService, http: HttpClient, tmp_path: Path) -> None:
+    with pytest.raises(ProtocolError, match="a length of 4400 digits"):
+        download_raw(service, http, tmp_path, Reply(200, b"abc", {"content-length": "9" * 4400}, cut_after=3))
 
 
 def test_another_part_than_the_one_asked_for_is_refused(

@@ -323,7 +323,13 @@ def test_a_redirected_upload_is_an_error(service: ActionsService, http: HttpClie
         http.request("PUT", url, label="echo", body=b"x")
 
 
-@pytest.mark.parametrize("address", ["", "nonsense", "ftp://host/x", "http://", "http://[bad/", "http://host:99999/"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("", "nonsense", "ftp://host/x", "http://", "http://[bad/", "http://host:99999/"),
+        *("http://host/\u00e9", "http://host/\ud800"),
+    ],
+)
 def test_an_unusable_address_is_one_clear_error(http: HttpClient, address: str) -> None:
     with pytest.raises(NetworkError, match=r"^echo: not a usable address$"):
         http.request("GET", address, label="echo")

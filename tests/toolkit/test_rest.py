@@ -88,7 +88,8 @@ def test_a_list_that_moves_gives_each_item_once(service: ActionsService, rest: R
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"actions_caches": 5}, {"actions_caches": ["x"]}, {"actions_caches": [{"id": 1}]}]
+    "answer",
+    [{}, *({"actions_caches": items} for items in (5, ["x"], [{"id": 1}], [{"id": [], "key": "k"}], [{"key": "k"}]))],
 )
 def test_a_list_that_is_none_is_refused(service: ActionsService, rest: RestClient, answer: object) -> None:
     service.faults.next("ListCaches", Fault.status(200, json.dumps(answer)))
