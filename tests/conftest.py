@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every process they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup has it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Where nothing may be kept compiled, each worker and each of the thousands of processes that the tests start would
 # compile everything again. A worker takes three times as long only to collect.

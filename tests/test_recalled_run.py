@@ -190,7 +190,9 @@ def test_a_shell_that_is_gone_is_told(console: Console) -> None:
 def test_on_a_terminal_a_run_is_drawn_as_ever(console: Console) -> None:
     ours, theirs = os.openpty()
     try:
-        process = console.start(stdout=subprocess.DEVNULL, stderr=theirs)
+        process = console.start(
+            stdout=subprocess.DEVNULL, stderr=theirs, env=environment({"TERM": "xterm", "CI": "", "NO_COLOR": ""})
+        )
         os.close(theirs)
         seen = b""
         try:

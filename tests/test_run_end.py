@@ -24,7 +24,7 @@ def test_a_signal_while_the_answers_are_kept_ends_that_alone(
     monkeypatch.chdir(tmp_path)
     asked = []
 
-    def remember(*_args: object) -> None:
+    def remember(*_args: object, **_known: object) -> None:
         asked.append(name)
         signal.raise_signal(getattr(signal, name))
         asked.append("went on")

@@ -12,6 +12,7 @@ from checkpoint_action.errors import Kind, StateWriteError, UsageError
 from checkpoint_action.model import Job, Record, Status, Step
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.lock import JobLock
+from checkpoint_action.runner.log_places import log_of
 from checkpoint_action.runner.opening import opened
 from checkpoint_action.runner.selection import Selection
 
@@ -44,7 +45,7 @@ def test_the_lock_is_held_as_long_as_the_context_is_open(here: Here) -> None:
     def run_that_breaks_off() -> None:
         with here.opened() as (job, journal):
             assert JobLock(here.paths.lock).held()
-            assert job.steps[0].log == here.paths.logs / "a.log"
+            assert log_of(job, job.steps[0]) == here.paths.logs / "a.log"
             journal.finish(Record("a", Status.DONE, "f", "true"))
             raise RuntimeError
 
@@ -57,7 +58,7 @@ def test_the_lock_is_held_as_long_as_the_context_is_open(here: Here) -> None:
 def test_without_logs_none_is_named(here: Here) -> None:
     with here.opened(logs=False) as (job, journal):
         journal.close()
-    assert job.steps[0].log is None
+    assert log_of(job, job.steps[0]) is None
     assert not here.paths.logs.exists()
 
 
