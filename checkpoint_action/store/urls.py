@@ -85,7 +85,12 @@ def patterns_of(store: object, workspace: Path) -> tuple[str, ...]:
 
 
 def _folder(url: str) -> Path:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half of an address in brackets
+        raise UsageError(
+            f"store: {_shown(url)}: a folder's whole path is needed, after three slashes: file:///…", Kind.STORE_URL
+        ) from None
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost"):
         if sys.platform == "win32":

@@ -55,6 +55,8 @@ def test_a_folders_url_leads_to_it(tmp_path: Path, name: str) -> None:
         ("file:///", "whole path"),
         ("file:///a?b", "%3F"),
         ("file:///a%00b", "zero byte"),
+        ("file://]a", "a folder's whole path is needed"),
+        ("file://[a/b", "a folder's whole path is needed"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_write(url: str, said: str) -> None:

@@ -158,6 +158,8 @@ def _archive(folder: Path) -> Callable[[bytes], bool]:
                 data = HEADER + BUILD + frame(_stream(layer)) + frame(END)
             except (ValueError, RecursionError, KeyError):
                 return False
+            except (BundleError, OverflowError):  # nothing that a tar header could hold
+                return False
         packed = fence.work / "archive"
         packed.write_bytes(data)
         try:
