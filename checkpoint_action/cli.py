@@ -138,7 +138,7 @@ def _run(options: argparse.Namespace) -> int:
                 options, ready, selection, journal, use, before=before or journal.records, ending=ending
             )
             if ending.code == 0 and use is None and not options.step:
-                remember(options, job, mark, paths)
+                remember(options, job, mark, paths, journal.loaded)
             return ending.code
     except CheckpointError as error:
         ending.code = error.exit_code

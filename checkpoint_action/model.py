@@ -161,6 +161,7 @@ class Job:
     :param max_failures: failures after which no further step starts, where failures do not stop the job.
     :param budget: seconds the run may take before it stops by itself.
     :param words: what a command line has to say to mean this job, with a space before it; for commands to be copied.
+    :param logs: folder of the logs of those steps that name none, where these get one.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Job:
     movable: bool = True
     in_order: bool = False
     words: str = ""
+    logs: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.model import Job
     from checkpoint_action.runner.events import RunEnded
-    from checkpoint_action.runner.journal import StatePaths
+    from checkpoint_action.runner.journal import Loaded, StatePaths
 
 __all__ = ["Ending", "finish", "remember"]
 
@@ -36,13 +36,14 @@ class Ending:
         self.told: RunEnded | None = None
 
 
-def remember(options: argparse.Namespace, job: Job, mark: str, paths: StatePaths) -> None:
+def remember(options: argparse.Namespace, job: Job, mark: str, paths: StatePaths, known: Loaded) -> None:
     """Keep what a run and a plan have to say from now on, as long as nothing changes.
 
     What a run like this one has to say is kept where the next one would be told by it; and what
     ``plan --verify stat`` has to say, after each run that trusts size, times and inode.
 
     :param mark: of the job file that the job was read from.
+    :param known: what the run has left in the state.
     """
     asked = Question.of(options.words)
     trusting = options.verify == "stat"
@@ -61,7 +62,7 @@ def remember(options: argparse.Namespace, job: Job, mark: str, paths: StatePaths
 
     # The run has ended, and how it did stays.
     with suppress(KeyboardInterrupt), interrupted_by_signals():
-        keep(question, read, paths, os.environ, answers_of)
+        keep(question, read, paths, os.environ, answers_of, known=known)
 
 
 def finish(options: argparse.Namespace, job: Job, paths: StatePaths, ending: Ending) -> None:

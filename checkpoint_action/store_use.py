@@ -21,6 +21,7 @@ from checkpoint_action.runner.git_words import GIT, git_environment
 from checkpoint_action.runner.globs import Excludes, escaped
 from checkpoint_action.runner.hashing import ContentDigests
 from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
+from checkpoint_action.runner.log_places import log_of
 from checkpoint_action.runner.merging import choosing
 from checkpoint_action.runner.outputs import locate
 from checkpoint_action.runner.progress import discard
@@ -144,7 +145,7 @@ class StoreUse:
         :param folder: an empty one of our own for archives, instead of the one beside the state.
         """
         fetched = ResumingStore(self.store, paths.fetched)
-        logs = (step.log for step in job.steps if step.log is not None)
+        logs = (log for step in job.steps if (log := log_of(job, step)) is not None)
         own = (escaped(log.relative_to(job.root).as_posix()) for log in logs if log.is_relative_to(job.root))
         excludes = Excludes((*self.exclude, *(f"/{name}" for name in own), *patterns_of(self.store, job.root)))
         return Checkpoints(

@@ -11,6 +11,7 @@ from checkpoint_action.errors import Kind, UsageError
 from checkpoint_action.intent import asks_for_store, job_of, named_job, selection_of, state_paths
 from checkpoint_action.jobfile.values import log_name, unknown_id
 from checkpoint_action.model import Reason, Status
+from checkpoint_action.report.lines import answer_in_pieces
 from checkpoint_action.runner.journal import load
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.looking import foreseen, recorded
@@ -126,9 +127,11 @@ def status(options: argparse.Namespace, around: Surroundings) -> int:
     found = recorded(state_paths(options, name))
     around.warn(found.warnings)
     records = found.records
-    steps += [step for step in records if step not in steps]
-    lines = [status_json(name, steps, records)] if options.json else status_lines(name, steps, records, options.rate)
-    for line in lines:
+    steps = [*dict.fromkeys((*steps, *records))]
+    if options.json:
+        answer_in_pieces(around.out, status_json(name, steps, records))
+        return 0
+    for line in status_lines(name, steps, records, options.rate):
         around.answer(line)
     return 0
 
@@ -143,7 +146,7 @@ def report(options: argparse.Namespace, around: Surroundings) -> int:
     around.warn(found.warnings)
     records = found.records
     steps = [step.id for step in job.steps]
-    steps += [step for step in records if step not in steps]
+    steps = [*dict.fromkeys((*steps, *records))]
     secrets = secret_texts(job.secrets, around.env)
     write_page(Path(options.page), job.name, steps, records, secrets, rate=options.rate)
     around.answer(f"wrote {options.page}")

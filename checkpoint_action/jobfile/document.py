@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from checkpoint_action.errors import JobFileError, Kind
+from checkpoint_action.jobfile.composing import Node, compose
 from checkpoint_action.jobfile.values import nearest, parse_duration, parse_limit
 from checkpoint_action.jobfile.yaml_words import plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    import yaml
-
 __all__ = ["Value", "parse"]
 
 _KINDS = {"scalar": "a text", "sequence": "a list", "mapping": "a mapping"}
 _TRUE = frozenset({"true", "True", "TRUE"})
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.1, where nothing is quoted
-_NULL_TAG = "tag:yaml.org,2002:null"
 _FALSE = frozenset({"false", "False", "FALSE"})
 # YAML 1.1, 5.1: what a document may not hold. Looked for here, as the two loaders count differently where they find it.
 _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -63,7 +60,7 @@ class Value:
     :param what: how to call it in a message, for example ``step 'build': timeout``.
     """
 
-    node: yaml.Node
+    node: Node
     source: str
     what: str
     allowance: _Allowance = field(compare=False, repr=False)
@@ -74,15 +71,10 @@ class Value:
 
     def fail(self, message: str, kind: Kind = Kind.JOB_FILE_VALUE) -> NoReturn:
         """Raise :class:`JobFileError` at this value."""
-        mark = self.node.start_mark
-        raise JobFileError(message, source=self.source, line=mark.line + 1, column=mark.column + 1, kind=kind)
-
-    @property
-    def _kind(self) -> str:
-        return str(self.node.id)  # type: ignore[attr-defined]  # each kind of node sets it; the stubs leave it out
+        raise JobFileError(message, source=self.source, line=self.node.line, column=self.node.column, kind=kind)
 
     def _wrong(self, wanted: str) -> NoReturn:
-        kind = "nothing" if self.is_null else _KINDS[self._kind]
+        kind = "nothing" if self.is_null else _KINDS[self.node.kind]
         self.fail(f"{self.what} must be {wanted}, not {kind}{_HOW.get(wanted, '')}")
 
     def _spend(self) -> None:
@@ -94,17 +86,17 @@ class Value:
     @property
     def is_null(self) -> bool:
         """Whether nothing was written here (also ``~`` and ``null``)."""
-        return self._kind == "scalar" and self.node.tag == _NULL_TAG
+        return self.node.is_null
 
     @property
     def is_list(self) -> bool:
         """Whether it is a list."""
-        return self._kind == "sequence"
+        return self.node.kind == "sequence"
 
     @property
     def is_scalar(self) -> bool:
         """Whether it is a single text, number or word."""
-        return self._kind == "scalar" and not self.is_null
+        return self.node.kind == "scalar" and not self.node.is_null
 
     def text(self) -> str:
         """The text exactly as written: ``on``, ``1.10`` and ``010`` are never turned into other things."""
@@ -162,16 +154,16 @@ class Value:
 
     def pairs(self) -> Iterator[tuple[Value, Value]]:
         """Keys and values of a mapping, in order; a key that comes twice is refused."""
-        if self._kind != "mapping":
+        if self.node.kind != "mapping":
             self._wrong("a mapping")
         self._spend()
-        seen: dict[str, yaml.Node] = {}
+        seen: dict[str, Node] = {}
         what = f"{self.what}: a key"
         for key_node, value_node in self.node.value:
             key = Value(key_node, self.source, what, self.allowance)
             name = key.text()
             if name in seen:
-                first = seen[name].start_mark.line + 1
+                first = seen[name].line
                 key.fail(
                     f"{self.what}: key '{name}' is there twice (first in line {first}); remove one", Kind.DUPLICATE_KEY
                 )
@@ -180,9 +172,9 @@ class Value:
 
     def peek(self, key: str) -> str:
         """The text under a key of a mapping that has not been checked yet; empty where there is none."""
-        if self._kind == "mapping":
+        if self.node.kind == "mapping":
             for key_node, value_node in self.node.value:
-                if key_node.id == "scalar" and value_node.id == "scalar" and key_node.value == key:
+                if key_node.kind == "scalar" and value_node.kind == "scalar" and key_node.value == key:
                     return str(value_node.value)
         return ""
 
@@ -223,7 +215,7 @@ def parse(text: str, source: str, what: str) -> Value:
         message = f"not valid YAML: the character U+{ord(wrong[0]):04X} is not allowed"
         raise JobFileError(message, source=source, line=line, column=column, kind=Kind.NOT_YAML)
     try:
-        node = yaml.compose(text, Loader=_loader())
+        node = compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -238,21 +230,6 @@ def parse(text: str, source: str, what: str) -> Value:
     if node is None:
         raise JobFileError(f"{what} is empty", source=source, kind=Kind.NOT_YAML)
     return Value(node, source, what, _Allowance(_FREE + _FOR_EACH * len(text)))
-
-
-def _loader() -> type:
-    """A loader whose tags tell nothing but whether a scalar is null: all that is asked of them, and soon found."""
-    import yaml  # noqa: PLC0415
-
-    base: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]  # which of the two is known only now
-        def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
-            if kind is not yaml.ScalarNode:
-                return str(super().resolve(kind, value, implicit))
-            return _NULL_TAG if implicit[0] and value in _NULL else "tag:yaml.org,2002:str"
-
-    return Loader
 
 
 def _place(text: str, position: int) -> tuple[int, int]:

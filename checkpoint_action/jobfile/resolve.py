@@ -63,6 +63,7 @@ STEP_KEYS = (
     "partial",
     "on-crash",
 )
+_NO_ENV: dict[str, str] = {}  # one for all steps: there may be many
 DEFAULTS_KEYS = ("timeout", "idle-timeout", "retry", "wait-online")
 
 
@@ -201,31 +202,31 @@ def _steps(value: Value, scope: _Scope) -> tuple[Step, ...]:
     if not items:
         value.fail("there are no steps; add at least one 'id' and 'run'", Kind.MISSING_KEY)
     steps: dict[str, Step] = {}
-    ids: dict[str, Value] = {}
-    wanted: list[tuple[Step, list[Value]]] = []
+    ids: dict[str, tuple[str, int]] = {}
+    wanted: dict[str, list[Value]] = {}
     last: str | None = None
     for number, item in enumerate(items, 1):
         step, id_value, needs = _step(item.named(f"step {number}"), scope, last)
         folded = step.id.casefold()
         if folded in ids:
-            first = ids[folded]
-            also = "" if first.text() == step.id else f" (as '{first.text()}'; upper and lower case count as one)"
-            line = first.node.start_mark.line + 1
+            first, line = ids[folded]
+            also = "" if first == step.id else f" (as '{first}'; upper and lower case count as one)"
             id_value.fail(
                 f"step id '{step.id}' is there twice, first in line {line}{also}; rename one", Kind.DUPLICATE_STEP
             )
-        ids[folded] = id_value
+        ids[folded] = step.id, id_value.node.line
         steps[step.id] = step
-        wanted.append((step, needs))
+        if needs:
+            wanted[step.id] = needs
         last = step.id
-    for step, needs in wanted:
+    for name, needs in wanted.items():
         for need in needs:
             if need.text() not in steps:
                 need.fail(
-                    f"step '{step.id}' needs '{need.text()}', which is no step{unknown_id(need.text(), steps)}",
+                    f"step '{name}' needs '{need.text()}', which is no step{unknown_id(need.text(), steps)}",
                     Kind.UNKNOWN_NEED,
                 )
-    return _in_order(steps, {step.id: needs for step, needs in wanted})
+    return _in_order(steps, wanted)
 
 
 def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[Step, ...]:
@@ -234,7 +235,7 @@ def _in_order(steps: dict[str, Step], needs: dict[str, list[Value]]) -> tuple[St
         ordered = in_order({step.id: step.needs for step in steps.values()})
     except CircleError as error:
         # A default only ever points back, so at least one link of a circle was written.
-        link = next(need for step in error.steps for need in needs[step] if need.text() in error.steps)
+        link = next(need for step in error.steps for need in needs.get(step, ()) if need.text() in error.steps)
         link.fail(str(error), Kind.CIRCLE)
     return tuple(steps[name] for name in ordered)
 
@@ -266,7 +267,7 @@ def _step(item: Value, scope: _Scope, last: str | None) -> tuple[Step, Value, li
         command=command,
         shell=shell_of(fields["shell"]) if "shell" in fields else scope.shell,
         cwd=folder_of(fields, scope.base, scope.cwd),
-        env=env_of(fields["env"]) if "env" in fields else {},
+        env=env_of(fields["env"]) if "env" in fields else _NO_ENV,
         inherited_env=scope.env,
         pass_env=_merge(scope.pass_env, variables_of(fields["pass-env"]) if "pass-env" in fields else ()),
         inputs=patterns_of(fields["inputs"]) if "inputs" in fields else None,

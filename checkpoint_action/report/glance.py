@@ -12,7 +12,8 @@ from itertools import islice
 
 from checkpoint_action.report.plain import duration
 from checkpoint_action.runner import seals
-from checkpoint_action.runner.recall import JOB_FILES, content, is_held, mark_of
+from checkpoint_action.runner.basis import opened
+from checkpoint_action.runner.recall import JOB_FILES, is_held, mark_of
 from checkpoint_action.store.folders import check_owner
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
@@ -20,44 +21,49 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["glanced", "row_lines"]
+__all__ = ["glanced", "row_lines", "row_text"]
 
 _VALUED = {"--job": "job", "--state-dir": "folder", "-f": "file", "--file": "file"}
 _BEGINNING, _ENDING = ".checkpoint-run-", ".json"
 _ENDED = {"pending", "done", "failed", "timeout", "interrupted"}
 _LONGEST_NAME = 100
 _NUMBERS = ("exit_code", "signal", "tries")
+_PENDING = ("pending", "")
+_HEAD = 4096  # bytes that the first lines of a snapshot fit into
 
 
-def row_lines(job: str, steps: Iterable[str], rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def row_lines(job: str, steps: Iterable[str], texts: Mapping[str, tuple[str, str]]) -> list[str]:
     """The records of a job as lines, one a step.
 
     :param steps: ids in order; steps that have no record are pending.
-    :param rows: records as the state's files have them.
+    :param texts: of each step with a record, from :func:`row_text`.
     """
-    words = {step: _word(rows.get(step)) for step in steps}
+    words = {step: texts.get(step, _PENDING) for step in steps}
     if not words:
         return [f"job {job}: nothing recorded"]
-    width, beside = max(map(len, words)), max(11, *map(len, words.values()))
-    lines = [f"job {job}"]
-    for step, word in words.items():
-        row = rows.get(step)
-        if row is None:
-            lines.append(f"{step:<{width}}  {word}")
-            continue
-        tries, signal, code = row.get("tries", 0), row.get("signal"), row.get("exit_code")
-        parts = [] if word == "running" or not tries else [duration(row.get("duration", 0.0))]
-        if signal is not None or code is not None:
-            parts.append(f"exit code {code}" if signal is None else f"signal {signal}")
-        if tries > 1:
-            parts.append(f"{tries} tries")
-        lines.append(f"{step:<{width}}  {word:<{beside}}  {', '.join(parts)}".rstrip())
-    return lines
+    width, beside = max(map(len, words)), max(11, *(len(word) for word, _ in words.values()))
+    return [
+        f"job {job}",
+        *(f"{step:<{width}}  {word:<{beside}}  {text}".rstrip() for step, (word, text) in words.items()),
+    ]
 
 
-def _word(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return "pending"
+def row_text(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The word for what has become of a step, and what else there is to say of it.
+
+    :param row: its record as the state's files have it.
+    """
+    word = _word(row)
+    tries, signal, code = row.get("tries", 0), row.get("signal"), row.get("exit_code")
+    parts = [] if word == "running" or not tries else [duration(row.get("duration", 0.0))]
+    if signal is not None or code is not None:
+        parts.append(f"exit code {code}" if signal is None else f"signal {signal}")
+    if tries > 1:
+        parts.append(f"{tries} tries")
+    return word, ", ".join(parts)
+
+
+def _word(row: Mapping[str, Any]) -> str:
     status: str = row["status"]
     return "done (accepted)" if status == "done" and row.get("exit_code") is None else status
 
@@ -99,8 +105,10 @@ def _told_of_file(folder: str, mark: str) -> str | None:
     for name in os.listdir(folder):  # noqa: PTH208  # pathlib takes longer to load than all of this
         if name.startswith(_BEGINNING) and name.endswith(_ENDING):
             job = name[len(_BEGINNING) : -len(_ENDING)]
-            if f'"job_file": "{mark}"'.encode() in content(f"{folder}/{name}"):
-                return _told(folder, job, mark)
+            with opened(f"{folder}/{name}") as file:
+                if f'"job_file": "{mark}"'.encode() not in file.read(_HEAD):
+                    continue
+            return _told(folder, job, mark)
     return None
 
 
@@ -113,20 +121,22 @@ def _told(folder: str, job: str, mark: str = "") -> str | None:
         return None
     path = f"{folder}/{_BEGINNING}{job}"
     check_owner(folder, [f"{path}{_ENDING}", f"{path}.journal"])
-    data, journal = content(f"{path}{_ENDING}"), content(f"{path}.journal")
-    if not seals.unseal(data)[2]:
+    with opened(f"{path}{_ENDING}") as snapshot, opened(f"{path}.journal") as journal:
+        read = seals.Rows(snapshot, journal)
+        if read.job != job or is_held(f"{path}.lock"):
+            return None
+        texts = {}
+        known: dict[tuple[str, str], tuple[str, str]] = {}  # few texts come again and again
+        for step, row in read:
+            if row["status"] not in _ENDED or row["step"] != step or not _is_name(step):
+                return None
+            if any(type(row.get(name, 0)) is not int for name in _NUMBERS):
+                return None
+            text = row_text(row)
+            texts[step] = known.setdefault(text, text)
+    if not read.settled:
         return None
-    value = json.loads(data)
-    if value["format"] != seals.FORMAT or value["job"] != job:
+    order = json.loads(read.head["order"]) if mark else []
+    if (mark and json.loads(read.head["job_file"]) != mark) or not all(map(_is_name, order)):
         return None
-    if journal != seals.journal_of(value["sequence"], job, data) or is_held(f"{path}.lock"):
-        return None
-    rows = value["steps"]
-    if any(row["status"] not in _ENDED or row["step"] != step or not _is_name(step) for step, row in rows.items()):
-        return None
-    if any(type(row.get(name, 0)) is not int for row in rows.values() for name in _NUMBERS):
-        return None
-    order = value["order"] if mark else []
-    if (mark and value["job_file"] != mark) or not all(map(_is_name, order)):
-        return None
-    return "".join(f"{line}\n" for line in row_lines(job, [*order, *rows], rows))
+    return "".join(f"{line}\n" for line in row_lines(job, [*order, *texts], texts))

@@ -12,10 +12,12 @@ from checkpoint_action.report.plain import one_line
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TextIO
 
-__all__ = ["NO_READER", "Answers", "answer", "say", "write_all"]
+__all__ = ["NO_READER", "Answers", "answer", "answer_in_pieces", "say", "write_all"]
 
+_PIECE = 1 << 20  # characters that are written at once, where there are more
 NO_READER = {errno.EPIPE, errno.EINVAL}
 """What a write gives whose reader has gone; the latter on Windows."""
 
@@ -47,8 +49,24 @@ def answer(stream: TextIO, text: str) -> None:
 
     :raises OutputError: it cannot be written.
     """
+    answer_in_pieces(stream, [text])
+
+
+def answer_in_pieces(stream: TextIO, pieces: Iterable[str]) -> None:
+    """Print a line of what was asked for, which may be long.
+
+    :raises OutputError: it cannot be written.
+    """
     try:
-        _print(stream, text)
+        gathered: list[str] = []
+        room = _PIECE
+        for piece in pieces:
+            gathered.append(piece)
+            room -= len(piece)
+            if room < 0:
+                _print(stream, "".join(gathered), end="")
+                gathered, room = [], _PIECE
+        _print(stream, "".join(gathered))
     except ValueError:
         pass
     except OSError as error:
@@ -80,7 +98,7 @@ class Answers:
             raise self._fault
 
 
-def _print(stream: TextIO, text: str, before: str = "", after: str = "") -> None:
+def _print(stream: TextIO, text: str, before: str = "", after: str = "", end: str = "\n") -> None:
     text = one_line(text)
     if "##" in text:
         import re  # noqa: PLC0415  # such texts are rare
@@ -90,7 +108,7 @@ def _print(stream: TextIO, text: str, before: str = "", after: str = "") -> None
     encoding = stream.encoding or "ascii"
     if encoding.lower().replace("-", "") != "utf8":
         text = text.replace("→", "->").encode(encoding, "replace").decode(encoding, "replace")
-    text = f"{before}{text.encode('utf-8', 'backslashreplace').decode('utf-8')}{after}\n"
+    text = f"{before}{text.encode('utf-8', 'backslashreplace').decode('utf-8')}{after}{end}"
     stream.flush()
     if sys.platform == "win32" or not _has_descriptor(stream):
         stream.write(text)

@@ -28,6 +28,12 @@ def answers_of(job: Job, planned: Plan, records: Mapping[str, Record]) -> Answer
     :param planned: skips each step.
     :param records: of all steps.
     """
+    run, rest = _run(job, planned, records)
+    return Answers("\n".join([*plan_lines(planned), ""]), f"{plan_json(planned)}\n", run, rest)
+
+
+def _run(job: Job, planned: Plan, records: Mapping[str, Record]) -> tuple[str, str]:
+    """What a run says, up to the time it took and after it."""
     said = io.BytesIO()
     with io.TextIOWrapper(said, "utf-8", newline="", write_through=True) as stream:
         report = TerminalReport(stream, StepOutput(2, shared=False))
@@ -39,7 +45,9 @@ def answers_of(job: Job, planned: Plan, records: Mapping[str, Record]) -> Answer
             report(events.StepSkipped(position, decision, record))
         ended = tally.ended(job.name, None, _NO_TIME)
         report(ended)
-        text = said.getvalue().decode()
-    rest = f"{totals_around(ended)[1]}\n"
-    run = text.removesuffix(f"{duration(_NO_TIME)}{rest}")
-    return Answers("".join(f"{line}\n" for line in plan_lines(planned)), f"{plan_json(planned)}\n", run, rest)
+        stream.flush()
+        rest = f"{totals_around(ended)[1]}\n"
+        after = f"{duration(_NO_TIME)}{rest}".encode()
+        with said.getbuffer() as text:  # it is not copied more than once, as it may be long
+            end = len(text) - len(after)
+            return str(text[:end], "utf-8"), rest

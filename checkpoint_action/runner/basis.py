@@ -8,10 +8,11 @@ import stat
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import IO
 
     from checkpoint_action.runner.git_words import IgnoredBeside
 
-__all__ = ["MOST_READ", "OURS", "Basis", "content", "is_outside", "stamp"]
+__all__ = ["MOST_READ", "OURS", "Basis", "content", "is_outside", "opened", "stamp"]
 
 OURS = ".checkpoint-run-"
 """What the names of our own files begin with."""
@@ -81,7 +82,7 @@ class Basis:
         try:
             seen = sha256(b"stamps\0" if trusting else b"contents\0")
             for path in (self.file, f"{self.state}.json", f"{self.state}.journal"):
-                seen.update(b"%s\0" % sha256(content(path)).hexdigest().encode())
+                seen.update(b"%s\0" % _digest_of(path).encode())
             texts = [_variables(self.variables, env)]
             if trusting:
                 texts.append(_stamp_of_index(f"{self.state}.index"))
@@ -124,10 +125,32 @@ def content(path: str) -> bytes:
 
     :raises OSError: it cannot be read, or is no regular file.
     """
+    with opened(path) as file:
+        return file.read()
+
+
+def opened(path: str) -> IO[bytes]:
+    """A file to be read.
+
+    :raises OSError: it cannot be read, or is no regular file.
+    """
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe in its place would keep us for ever
         raise OSError("is no file")
-    with open(path, "rb") as file:
-        return file.read()
+    return open(path, "rb")
+
+
+def _digest_of(path: str) -> str:
+    """A digest of what a file holds, which may be much.
+
+    :raises OSError: it cannot be read, or is no regular file.
+    """
+    from hashlib import sha256  # noqa: PLC0415  # as above
+
+    digest = sha256()
+    with opened(path) as file:
+        while data := file.read(_PIECE):
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def _contents(paths: Sequence[str]) -> Iterator[str]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
 from checkpoint_action.errors import StateWriteError, StoreError
-from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status
+from checkpoint_action.model import AUTO, Action, Decision, Layer, Reason, Record, Status, Values
 from checkpoint_action.runner import events
 from checkpoint_action.runner.beside import Beside
 from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
 from checkpoint_action.runner.keeping import Keeping
 from checkpoint_action.runner.leaving import NOT_NEEDED, LeftAlone
 from checkpoint_action.runner.lent import Lent
+from checkpoint_action.runner.log_places import log_of
 from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, Limits, Outcome, run_command
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Literal
 
-    from checkpoint_action.model import Job, Step, Values
+    from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.attempts import Try
     from checkpoint_action.runner.checkpoints import Checkpoints
     from checkpoint_action.runner.events import Event, Listener
@@ -42,6 +43,7 @@ __all__ = ["Engine", "RunOptions"]
 
 _SPOOL = 1 << 20  # bytes of a parallel step's output kept in memory
 _CHUNK = 1 << 18
+_NO_LAYER, _NO_VALUES = Layer(), Values()  # one for all records: there may be many
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ class Engine:
         if (need := self._missing(step)) is not None:
             self._blocked.add(step.id)  # whatever an older record of it says
             self._tell(events.StepBlocked(position, step.id, need))
-            self._schedule.settled(step.id)
+            self._schedule.settled(position)
             return
         known = self._journal.records.get(step.id)
         if known is not None and self._left.takes(step, self._tally.ran_ids):
@@ -271,7 +273,7 @@ class Engine:
             if wanted:
                 self._tally.held(decision)
             self._tell(events.StepHeld(position, decision, wanted))
-        self._schedule.settled(step.id)
+        self._schedule.settled(position)
 
     def _missing(self, step: Step) -> str | None:
         """A step that this one needs and that is not done, where that is not told in other words."""
@@ -291,7 +293,7 @@ class Engine:
             self._tally.skipped(record)
             self._tell(events.StepSkipped(position, decision, record))
         self._keeping.skipped(self._job.steps[position], record)
-        self._schedule.settled(record.step)
+        self._schedule.settled(position)
 
     def _restore(self, position: int, step: Step, decision: Decision) -> Decision:
         record = self._journal.records[step.id]
@@ -312,6 +314,8 @@ class Engine:
             self._tell(events.StepStarted(position, decision, step.command))
             self._keeping.begin(position, step, self._planner.digests)
         parts, notes = self._planner.as_started(step, parts, self._running.values())
+        if step.log is None:
+            step = replace(step, log=log_of(self._job, step))
         self._running[step.id] = step
         pending = Record(
             step=step.id,
@@ -372,7 +376,7 @@ class Engine:
         self._tally.ran(record)
         if record.status is Status.INTERRUPTED and self._stop.signum is None:
             self._tally.out_of_budget = True
-        self._schedule.settled(step.id)
+        self._schedule.settled(position)
         self._planner.recorded(record)
         soon = self._starts_another()
         self._journal.finish(record, sync=not soon)
@@ -412,7 +416,7 @@ def _with(record: Record, tried: Try) -> Record:
         started=tried.started,
         duration=tried.duration,
         error=tried.error,
-        layer=tried.left.layer,
-        values=tried.left.values,
+        layer=_NO_LAYER if tried.left.layer == _NO_LAYER else tried.left.layer,
+        values=_NO_VALUES if tried.left.values == _NO_VALUES else tried.left.values,
         withheld=tried.left.withheld,
     )

@@ -78,7 +78,7 @@ def fingerprint_parts(
     :param needs: result of each step it needs, by id.
     """
     cwd = _folder(step.cwd, root if movable else None)
-    parts = {"command": text_digest(step.command), "shell": step.shell, "working-directory": cwd}
+    parts = {"command": _command(step.command), "shell": step.shell, "working-directory": cwd}
     parts.update(declared_outputs(step))
     for name, value in {**step.inherited_env, **step.env}.items():
         parts[f"env {name}"] = text_digest(value)
@@ -142,6 +142,12 @@ def _input_parts(
     parts.update((f"input {name}", UNREADABLE_INPUT) for _path, name in names_in(root, closed))
     parts.update((f"unmatched {pattern}", MISSING_INPUT) for pattern in missing)
     return parts
+
+
+@lru_cache(maxsize=64)
+def _command(text: str) -> str:
+    """A command as it counts; of many steps with the same one it is the same text."""
+    return text_digest(text)
 
 
 @lru_cache(maxsize=64)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import stat
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import Kind, StateError, StateWriteError, kind_of_write
+from checkpoint_action.errors import StateWriteError, kind_of_write
 from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.durable import replace_file
-from checkpoint_action.runner.statefile import (
-    DamagedError,
-    JournalReader,
-    Snapshot,
-    forgetting_line,
-    journal_line,
-    journal_of,
-    read_snapshot,
-    snapshot_pieces,
-)
-from checkpoint_action.store.folders import check_owner, sync_folder
+from checkpoint_action.runner.loading import Loaded, StatePaths, load
+from checkpoint_action.runner.statefile import Snapshot, forgetting_line, journal_line, snapshot_pieces
+from checkpoint_action.store.folders import sync_folder
 
 if TYPE_CHECKING:
+    import hashlib
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from checkpoint_action.model import Record
@@ -32,151 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["Journal", "Loaded", "StatePaths", "forget", "load"]
 
 
-@dataclass(frozen=True, slots=True)
-class StatePaths:
-    """Where a job's state lies.
-
-    :param folder: the state dir.
-    """
-
-    folder: Path
-    job: str
-
-    def _path(self, ending: str) -> Path:
-        return self.folder / f".checkpoint-run-{self.job}{ending}"
-
-    @property
-    def snapshot(self) -> Path:
-        """All records, readable."""
-        return self._path(".json")
-
-    @property
-    def journal(self) -> Path:
-        """One line a transition."""
-        return self._path(".journal")
-
-    @property
-    def index(self) -> Path:
-        """What is known of files; see :mod:`checkpoint_action.runner.digest_index`."""
-        return self._path(".index")
-
-    @property
-    def answer(self) -> Path:
-        """What ``plan`` has to say as long as nothing changes; see :mod:`checkpoint_action.runner.recall`."""
-        return self._path(".plan")
-
-    @property
-    def logs(self) -> Path:
-        """Folder of the steps' output, where no other place is asked for."""
-        return self._path(".logs")
-
-    @property
-    def progress(self) -> Path:
-        """Folder of the steps' own folders."""
-        return self._path(".progress")
-
-    @property
-    def run(self) -> Path:
-        """Folder that a run lends to its steps, for as long as it lasts."""
-        return self._path(".run")
-
-    @property
-    def archives(self) -> Path:
-        """Folder for archives of a store, while they are used."""
-        return self._path(".archives")
-
-    @property
-    def fetched(self) -> Path:
-        """Folder of what a ``pull`` has fetched so far."""
-        return self._path(".fetched")
-
-    @property
-    def lock(self) -> Path:
-        """What a run holds."""
-        return self._path(".lock")
-
-    @property
-    def all(self) -> tuple[Path, ...]:
-        """Every file and folder of the job's state, there or not."""
-        files = (self.snapshot, self.journal, self.index, self.answer, self.lock)
-        return (*files, self.logs, self.progress, self.run, self.archives, self.fetched)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A job's state as read.
-
-    :param warnings: lines a person should see.
-    :param settled: whether the snapshot says it all, so that nothing needs to be written before going on.
-    :param damaged_snapshot: whether the snapshot is to be moved aside.
-    :param source: digests of what the snapshot and the journal held.
-    """
-
-    records: dict[str, Record] = field(default_factory=dict)
-    sequence: int = 0
-    warnings: tuple[str, ...] = ()
-    settled: bool = False
-    damaged_snapshot: bool = False
-    source: tuple[bytes, ...] = field(default=(), compare=False, repr=False)
-
-
-def load(paths: StatePaths, known: Loaded | None = None) -> Loaded:
-    """Read a job's state; writes nothing.
-
-    :param known: what was read before; that is it where the files hold the same.
-    :raises StateError: it cannot be read, a newer version wrote it, or any of its files is another user's.
-    """
-    try:
-        check_owner(paths.folder, paths.all)
-    except PermissionError as error:
-        raise StateError(f"cannot use {error.filename}: {error.strerror}; choose another --state-dir") from None
-    warnings = []
-    snapshot: Snapshot | None = None
-    damaged = False
-    data, lines = _read(paths.snapshot), _read(paths.journal)
-    source = tuple(b"" if text is None else sha256(text).digest() for text in (data, lines))
-    if known is not None and source == known.source:
-        return known
-    if data is not None:
-        try:
-            snapshot = read_snapshot(data, str(paths.snapshot))
-        except DamagedError as error:
-            damaged = True
-            warnings.append(
-                f"{Kind.STATE_DAMAGED.value}: {paths.snapshot} is damaged ({error}); using the journal beside it"
-            )
-    reader = JournalReader(snapshot, str(paths.journal))
-    settled = snapshot is not None and data is not None and lines == journal_of(snapshot, data)
-    if not settled:  # else it says what the snapshot says
-        reader.read(lines or b"")
-    if reader.damaged:
-        warnings.append(
-            f"{Kind.STATE_DAMAGED.value}: {paths.journal}: {reader.damaged} damaged line(s) left out; "
-            "what they said runs again"
-        )
-    for path, job in ((paths.snapshot, snapshot.job if snapshot else ""), (paths.journal, reader.job)):
-        if job and job != paths.job:
-            raise StateError(
-                f"{path} holds the state of the job '{job}'; use --job {job}, or remove the file", Kind.STATE_OF_ANOTHER
-            )
-    return Loaded(reader.records, reader.sequence, tuple(warnings), settled, damaged, source)
-
-
 def _base_lines(snapshot: Snapshot) -> Iterator[bytes]:
     yield journal_line(snapshot.sequence, None, snapshot.job)
     for record in snapshot.records.values():
         yield journal_line(snapshot.sequence, record)
 
 
-def _read(path: Path) -> bytes | None:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe in its place would keep us for ever
-            raise StateError(f"{path} is no file; remove it, or choose another --state-dir")
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StateError(f"cannot read {path}: {error.strerror}; choose another --state-dir") from None
+def _digested(pieces: Iterator[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def forget(paths: StatePaths) -> bool:
@@ -234,7 +90,13 @@ class Journal:
         self._file: AppendedFile | None = None
         self._settled = loaded.settled
         self._aside = loaded.damaged_snapshot
+        self._source = loaded.source
         self.order: tuple[str, Sequence[str]] | None = None
+
+    @property
+    def loaded(self) -> Loaded:
+        """What a look at the files says, as long as nobody else has written to them; not while it is open."""
+        return Loaded(self.records, self._sequence, settled=self._settled, source=self._source)
 
     def open(self) -> None:
         """Make ready to record.
@@ -399,8 +261,11 @@ class Journal:
 
     def _fold(self) -> None:
         snapshot = Snapshot(self._sequence, self.records, self._paths.job)
-        replace_file(self._paths.snapshot, snapshot_pieces(self._paths.job, snapshot, self.order))
-        replace_file(self._paths.journal, _base_lines(snapshot))
+        digests = sha256(), sha256()
+        pieces = snapshot_pieces(self._paths.job, snapshot, self.order)
+        replace_file(self._paths.snapshot, _digested(pieces, digests[0]))
+        replace_file(self._paths.journal, _digested(_base_lines(snapshot), digests[1]))
+        self._source = tuple(digest.digest() for digest in digests)
         self._settled = True
 
     def _move_aside(self) -> None:

@@ -8,7 +8,7 @@ from checkpoint_action.runner.basis import Basis, content
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from typing_extensions import Self
 
@@ -71,8 +71,8 @@ class Memory:
         self.key, self.sights, self.answers, self.basis = key, sights, answers, basis
         self.shells, self.secrets = shells, secrets
 
-    def to_bytes(self) -> bytes:
-        """As a file: a line with a digest over all that follows it."""
+    def pieces(self) -> Iterator[bytes]:
+        """As a file: a line with a digest over all that follows it. It comes in pieces, as there may be much."""
         basis, said, seen = self.basis, self.answers, self.sights
         lists: tuple[Sequence[str], ...] = (
             basis.variables,
@@ -85,8 +85,9 @@ class Memory:
             self.secrets,
         )
         texts = (self.key, seen.stamps, seen.contents, said.lines, said.json, said.run, said.rest, f"{int(basis.git)}")
-        body = os.fsencode(_BETWEEN.join((*texts, *map("\0".join, lists))))
-        return _head(body) + body
+        body = (*texts, *map("\0".join, lists))
+        yield _head(_encoded(body))
+        yield from _encoded(body)
 
     @classmethod
     def of(cls, path: str, file: str) -> Self:
@@ -97,7 +98,7 @@ class Memory:
         :raises ValueError: it is damaged or of another format.
         """
         head, _, body = content(path).partition(b"\n")
-        if head + b"\n" != _head(body):
+        if head + b"\n" != _head([body]):
             raise ValueError("damaged")
         key, stamps, contents, lines, json, run, rest, git, *lists = os.fsdecode(body).split(_BETWEEN)
         if not f"{lines}{json}{run}{rest}".isascii():  # as we never write it, and could not show it
@@ -123,7 +124,17 @@ class Memory:
         )
 
 
-def _head(body: bytes) -> bytes:
+def _encoded(texts: Sequence[str]) -> Iterator[bytes]:
+    for number, text in enumerate(texts):
+        if number:
+            yield os.fsencode(_BETWEEN)
+        yield os.fsencode(text)
+
+
+def _head(body: Iterable[bytes]) -> bytes:
     from hashlib import sha256  # noqa: PLC0415  # most command lines do not come this far
 
-    return b"checkpoint-run plan %d %s\n" % (FORMAT, sha256(body).hexdigest().encode())
+    digest = sha256()
+    for piece in body:
+        digest.update(piece)
+    return b"checkpoint-run plan %d %s\n" % (FORMAT, digest.hexdigest().encode())

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import Kind, StateWriteError, UsageError, kind_of_write
-from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.runner.journal import Journal, forget, load
 from checkpoint_action.runner.lock import JobLock
@@ -39,7 +38,7 @@ def opened(
 ) -> Iterator[tuple[Job, Journal]]:
     """Hold a job's lock and have its journal open, for as long as the context is.
 
-    Gives the job, whose steps each have a log then, and the journal, which the caller closes after a run that ended.
+    Gives the job, each step of which has a log then, and the journal, which the caller closes after a run that ended.
 
     :param env: the environment whose ``PATH`` finds the shells.
     :param wait: seconds to wait for another run of the job; ``None`` for ever.
@@ -74,7 +73,7 @@ def opened(
             with suppress(OSError):  # each log that cannot be written says so itself
                 paths.logs.mkdir(mode=0o700, exist_ok=True)
             _check_ours(paths.folder, paths.logs)
-            job = _with_logs(job, paths.logs.absolute())
+            job = replace(job, logs=paths.logs.absolute())
         yield job, journal
     finally:
         lock.release()
@@ -121,8 +120,3 @@ def _check_logs(job: Job, paths: StatePaths) -> None:
             raise UsageError(
                 f"step '{step.id}': the log {step.log} is a file of the job's state; choose another", Kind.SAME_LOG
             )
-
-
-def _with_logs(job: Job, folder: Path) -> Job:
-    steps = (step if step.log else replace(step, log=folder / log_name(step.id)) for step in job.steps)
-    return replace(job, steps=tuple(steps))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from checkpoint_action.model import Job, Plan, Record, Step
-    from checkpoint_action.runner.journal import StatePaths
+    from checkpoint_action.runner.journal import Loaded, StatePaths
     from checkpoint_action.runner.memory import Answers
     from checkpoint_action.runner.recall import Question
 
@@ -48,6 +48,8 @@ def remember(
     paths: StatePaths,
     env: Mapping[str, str],
     answers: Callable[[Job, Plan, Mapping[str, Record]], Answers],
+    *,
+    known: Loaded | None = None,
 ) -> None:
     """Keep the answers to a question, if they are that all is done and what they are made of can be told; else nothing.
 
@@ -58,6 +60,7 @@ def remember(
     :param job: reads the job anew, as a plan would. The caller holds its lock.
     :param env: the environment.
     :param answers: all that is said of a job of which all is done.
+    :param known: what the state said last; where its files still say so they are not read into memory once more.
     """
     if sys.platform == "win32" or not is_outside(env):
         return
@@ -67,19 +70,19 @@ def remember(
         rest = _Rest(clock, paths.folder, trusting=question.trusting)
         own = [str(path) for path in (paths.snapshot, paths.journal, paths.index) if path.exists()]
         rest.expect([os.path.abspath(question.file), os.path.realpath(question.file), *own])
-        memory = _decided(question, job(), paths, env, rest=rest, answers=answers)
+        memory = _decided(question, job(), load(paths, known), paths, env, rest=rest, answers=answers)
         rest.check()
         said = memory.answers
         if all(text.isascii() for text in (said.lines, said.json, said.run, said.rest)):
-            _put(paths.answer, memory.to_bytes())
+            _put(paths.answer, memory)
 
 
-def _put(path: Path, data: bytes) -> None:
+def _put(path: Path, memory: Memory) -> None:
     """Have it in the file; one that a loss of power has damaged counts as none, so nothing waits for the disk."""
-    with suppress(OSError):
-        if path.read_bytes() == data:
+    with suppress(OSError), path.open("rb") as file:
+        if all(file.read(len(piece)) == piece for piece in memory.pieces()) and not file.read(1):
             return
-    replace_file(path, data, sync=False)
+    replace_file(path, memory.pieces(), sync=False)
 
 
 class _NotKeptError(Exception):
@@ -138,6 +141,7 @@ class _Rest:
 def _decided(
     question: Question,
     job: Job,
+    loaded: Loaded,
     paths: StatePaths,
     env: Mapping[str, str],
     *,
@@ -148,7 +152,6 @@ def _decided(
 
     :raises _NotKeptError: not all is done, or not all that the plan is made of can be told.
     """
-    loaded = load(paths)
     if loaded.warnings or not loaded.settled or job.name != paths.job:
         raise _NotKeptError
     basis = _basis(job, loaded.records, paths, question.file, rest)

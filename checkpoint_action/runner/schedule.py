@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from array import array
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,16 +21,24 @@ class Schedule:
     """
 
     def __init__(self, job: Job, steps: Sequence[Step]) -> None:
-        self._waiting_for = {step.id: len(step.needs) for step in steps}
-        self._dependents: dict[str, list[tuple[int, str]]] = {}
-        self._ready: list[int] = []
-        for position, step in enumerate(job.steps):
-            if step.id not in self._waiting_for:
-                continue
-            for need in step.needs:
-                self._dependents.setdefault(need, []).append((position, step.id))
-            if not step.needs:
-                self._ready.append(position)
+        positions = {step.id: position for position, step in enumerate(job.steps)}
+        looked_at = [positions[step.id] for step in steps]
+        self._waiting_for = array("l", [0]) * len(job.steps)
+        # The steps that wait for the one at a position: the stretch of the second from where the first says, to where
+        # it says of the next. There may be very many steps, and a list for each takes far more.
+        self._begins = array("l", [0]) * (len(job.steps) + 1)
+        for position in looked_at:
+            for need in job.steps[position].needs:
+                self._waiting_for[position] += 1
+                self._begins[positions[need]] += 1
+        for position in range(1, len(self._begins)):
+            self._begins[position] += self._begins[position - 1]
+        self._dependents = array("l", [0]) * self._begins[-1]
+        for position in looked_at:
+            for need in job.steps[position].needs:
+                self._begins[positions[need]] -= 1
+                self._dependents[self._begins[positions[need]]] = position
+        self._ready = [position for position in looked_at if not self._waiting_for[position]]
         heapq.heapify(self._ready)
 
     def __bool__(self) -> bool:
@@ -43,9 +52,12 @@ class Schedule:
         """The place in the job of the next step."""
         return heapq.heappop(self._ready)
 
-    def settled(self, step: str) -> None:
-        """A step is settled, in whatever way: those that waited for it alone may be looked at."""
-        for position, waiting in self._dependents.get(step, ()):
+    def settled(self, position: int) -> None:
+        """A step is settled, in whatever way: those that waited for it alone may be looked at.
+
+        :param position: its place in the job.
+        """
+        for waiting in self._dependents[self._begins[position] : self._begins[position + 1]]:
             self._waiting_for[waiting] -= 1
             if not self._waiting_for[waiting]:
-                heapq.heappush(self._ready, position)
+                heapq.heappush(self._ready, waiting)

@@ -1,4 +1,4 @@
-"""The outer form of the two files of a job's state: checksums, and what the one says in the form of the other.
+"""The outer form of the two files of a job's state: checksums, and the rows of the one beside the lines of the other.
 
 Imports next to nothing, as ``status`` looks no further where all is well.
 """
@@ -10,9 +10,17 @@ import zlib
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Protocol
 
-__all__ = ["CHECKSUM", "CRC", "FORMAT", "dump", "journal_of", "line", "unseal"]
+    class Lines(Protocol):
+        """As much of a file as is read here."""
+
+        def readline(self) -> bytes: ...
+        def read(self, size: int = -1, /) -> bytes: ...
+
+
+__all__ = ["CHECKSUM", "CRC", "FORMAT", "Lines", "Rows", "dump", "line", "unseal"]
 
 FORMAT = 1
 """Number of the layout of both files; described in docs/state.md."""
@@ -43,15 +51,70 @@ def line(sequence: int, rest: Mapping[str, object]) -> bytes:
     return _with_sum(dump({"format": FORMAT, "seq": sequence, **rest})[1:])
 
 
-def journal_of(sequence: int, job: str, data: bytes) -> bytes:
-    """The journal that says what a snapshot says, made of the snapshot's own text: faster than from its records.
+class Rows:
+    """The rows of a snapshot that is laid out as we write it, one by one: there may be many.
 
-    :param data: the snapshot. Of a file laid out in another way than ours, this makes something that is no journal.
+    Whoever reads them believes none before the last: only then is it known whether the checksum fits.
+
+    :param snapshot: at its beginning.
+    :param journal: beside it, at its beginning; none is one that says something else.
+    :ivar head: what stands above the rows, by name, each as its JSON text.
+    :ivar settled: after the last row, whether the journal says the same and no more.
+    :raises ValueError: it is laid out in another way, or damaged.
     """
-    rows = data.partition(b'"steps": {\n')[2].rpartition(b"\n},\n")[0]
-    opening = b'"format":%d,"seq":%d,"record":' % (FORMAT, sequence)
-    bodies = [opening + row.partition(b'": ')[2] + b"}" for row in rows.split(b",\n")] if rows else []
-    return line(sequence, {"job": job} if job else {}) + b"".join(map(_with_sum, bodies))
+
+    def __init__(self, snapshot: Lines, journal: Lines | None) -> None:
+        self._snapshot, self._journal = snapshot, journal
+        self._sum = 0
+        self.head: dict[str, bytes] = {}
+        if self._line() != b"{\n":
+            raise ValueError("no snapshot")
+        while (top := self._line()) != b'"steps": {\n':
+            name, colon, value = top.partition(b'": ')
+            if not colon or not name.startswith(b'"') or not value.endswith(b",\n"):
+                raise ValueError("another layout")
+            self.head[name[1:].decode()] = value[:-2]
+        if self.head["format"] != b"%d" % FORMAT:
+            raise ValueError("another format")
+        self.sequence = _value_of(self.head["sequence"], int)
+        self.job = _value_of(self.head["job"], str)
+        self.settled = journal is not None
+        self._compare(line(self.sequence, {"job": self.job} if self.job else {}))
+
+    def _line(self) -> bytes:
+        data = self._snapshot.readline()
+        self._sum = zlib.crc32(data, self._sum)
+        return data
+
+    def _compare(self, wanted: bytes) -> None:
+        if self.settled and self._journal is not None:
+            self.settled = self._journal.readline() == wanted
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Each step with its record as a JSON value.
+
+        :raises ValueError: it is laid out in another way, or damaged.
+        """
+        opening = b'"format":%d,"seq":%d,"record":' % (FORMAT, self.sequence)
+        more = True
+        while (row := self._line()) != b"},\n":
+            if not more or not row.isascii():
+                raise ValueError("another layout")
+            more = row.endswith(b",\n")
+            text = row[: -2 if more else -1]
+            self._compare(_with_sum(opening + text.partition(b'": ')[2] + b"}"))
+            yield from json.loads(b"{%b}" % text).items()
+        sum_before = self._sum
+        if self._snapshot.read(len(CHECKSUM) + 64) != CHECKSUM + b'%08x"\n}\n' % sum_before:
+            raise ValueError("damaged")
+        self._compare(b"")
+
+
+def _value_of(text: bytes, kind: type) -> Any:
+    value = json.loads(text)
+    if type(value) is not kind:
+        raise ValueError("another layout")
+    return value
 
 
 def _with_sum(body: bytes) -> bytes:

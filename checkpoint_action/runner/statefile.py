@@ -12,10 +12,12 @@ from checkpoint_action.errors import Kind, StateError
 from checkpoint_action.model import Record, Status
 from checkpoint_action.runner import seals
 from checkpoint_action.runner.seals import CHECKSUM, CRC, FORMAT, dump
-from checkpoint_action.store.codec import record_from_json, record_to_json
+from checkpoint_action.store.codec import record_from_json, record_of_many, record_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from checkpoint_action.runner.seals import Lines
 
 __all__ = [
     "FORMAT",
@@ -24,7 +26,6 @@ __all__ = [
     "Snapshot",
     "forgetting_line",
     "journal_line",
-    "journal_of",
     "read_snapshot",
     "snapshot_pieces",
     "write_snapshot",
@@ -143,15 +144,6 @@ def forgetting_line(sequence: int, steps: Collection[str]) -> bytes:
     return seals.line(sequence, {"forgotten": sorted(steps)})
 
 
-def journal_of(snapshot: Snapshot, data: bytes) -> bytes:
-    """The journal that says what a snapshot says, made of the snapshot's own text: faster than from its records.
-
-    :param data: what :func:`read_snapshot` has read as ``snapshot``. Of a file laid out in another way than
-        :func:`write_snapshot` does it, this makes something that is no journal.
-    """
-    return seals.journal_of(snapshot.sequence, snapshot.job, data)
-
-
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What one line says."""
@@ -188,13 +180,26 @@ class JournalReader:
         self.torn = False
         self._suspects: set[str] = set()
         self._in_a_row = 0
+        self._known: dict[str, str] = {}
 
-    def read(self, data: bytes) -> None:
-        """Replay a journal file's bytes.
+    def read_from(self, file: Lines) -> None:
+        """Replay a journal file from its beginning, line by line up to the first that is not whole: it may be long.
 
         :raises StateError: a newer version wrote it.
         """
-        whole = self._without_torn_append(data)
+        position = 0
+        while (line := file.readline()).endswith(b"\n") and (said := self._parse(line[:-1])) is not None:
+            self._take(said, 0)
+            position += len(line)
+        self.read(line + file.read(), position)
+
+    def read(self, data: bytes, position: int = 0) -> None:
+        """Replay a journal file's bytes, or what is left of them after lines that were whole.
+
+        :param position: where in the file they begin.
+        :raises StateError: a newer version wrote it.
+        """
+        whole = self._without_torn_append(data, position)
         *lines, last = whole.split(b"\n")
         for line in lines:
             for value, stretch in self._pieces(line):
@@ -213,7 +218,7 @@ class JournalReader:
                 reason = "the journal is damaged where a later run of this step may have stood"
                 self.records[step] = replace(record, status=Status.RUNNING, error=reason)
 
-    def _without_torn_append(self, data: bytes) -> bytes:
+    def _without_torn_append(self, data: bytes, position: int) -> bytes:
         """A journal without what a loss of power has left of the last append: some sectors, and NULs for the others.
 
         An append begins when the one before it is on the disk, so only the last one can be like that (the end of a step
@@ -227,8 +232,9 @@ class JournalReader:
             return data
         begin = data.rfind(b"\n", 0, hole) + 1
         tail = data[begin:]
-        holes = ((begin + match.start(), begin + match.end()) for match in re.finditer(b"\0+", tail))
-        if not all((start == begin or start % _SECTOR == 0) and end % _SECTOR == 0 for start, end in holes):
+        top = position + begin
+        holes = ((top + match.start(), top + match.end()) for match in re.finditer(b"\0+", tail))
+        if not all((start == top or start % _SECTOR == 0) and end % _SECTOR == 0 for start, end in holes):
             return data
         whole = [line for line in tail.split(b"\n") if self._parse(line) is not None]
         numbers = {int(number) for number in re.findall(rb'"seq":(\d{1,18}),', tail)}
@@ -297,7 +303,7 @@ class JournalReader:
             value = json.loads(b"{" + body)
             _check_format(value["format"], self._name)
             self.job = str(value.get("job", self.job))
-            record = record_from_json(value["record"]) if "record" in value else None
+            record = record_of_many(value["record"], self._known) if "record" in value else None
             forgotten = tuple(str(step) for step in value.get("forgotten", ()))
             return _Said(int(value["seq"]), record, forgotten)
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, DamagedError):

@@ -24,6 +24,7 @@ __all__ = [
     "layer_from_json",
     "layer_to_json",
     "record_from_json",
+    "record_of_many",
     "record_to_json",
 ]
 
@@ -32,6 +33,9 @@ _Number = TypeVar("_Number", int, float)
 _TEXT = frozenset({str})
 MODE = re.compile(r"[0-7]{4}")
 DIGEST = re.compile(r"[0-9a-f]{64}|")
+_ALIKE = ("fingerprint", "result", "command")
+_NO_LAYER = Layer()
+_NO_VALUES = Values()
 PLAIN = re.compile(r"[ -~]{1,512}")
 EXIT_CODES = (-(1 << 31), (1 << 32) - 1)  # signed on some systems, unsigned on Windows
 SIGNALS = (0, 255)
@@ -159,14 +163,38 @@ def record_from_json(value: object, where: str = "record") -> Record:
         started=fields.number("started"),
         duration=fields.within(fields.number("duration"), "duration", SECONDS),
         error=fields.text("error", ""),
-        layer=Layer() if layer is None else layer_from_json(layer, f"{where}.layer"),
+        layer=_NO_LAYER if layer is None else layer_from_json(layer, f"{where}.layer"),
         result=fields.text("result", ""),
         log=fields.text("log", ""),
         archive=None if archive is None else archive_from_json(archive, f"{where}.archive"),
-        values=Values() if values is None else _values_from_json(values, f"{where}.values"),
+        values=_NO_VALUES if values is None else _values_from_json(values, f"{where}.values"),
         withheld=fields.words("withheld"),
         partial=None if partial is None else _partial_from_json(partial, f"{where}.partial"),
     )
+
+
+def record_of_many(value: Any, known: dict[str, str], step: str | None = None) -> Record:
+    """The record that ``value`` describes, with the texts of other records where they say the same: most of them do.
+
+    What a step leaves is part of each that needs it, and its names and words are those of all others.
+
+    :param value: what JSON gave; some of its texts are exchanged for their like.
+    :param known: the texts so far.
+    :param step: the step's id, where that is at hand.
+    """
+    if isinstance(value, dict):
+        if step is not None and value.get("step") == step:
+            value["step"] = step
+        for name in _ALIKE:
+            text = value.get(name)
+            if isinstance(text, str):
+                value[name] = known.setdefault(text, text)
+        parts = value.get("parts")
+        if isinstance(parts, dict) and set(map(type, parts.values())) <= _TEXT:
+            value["parts"] = {
+                known.setdefault(name, name): known.setdefault(text, text) for name, text in parts.items()
+            }
+    return record_from_json(value)
 
 
 def _values_to_json(values: Values) -> dict[str, Any]:

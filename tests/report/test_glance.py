@@ -129,8 +129,9 @@ def test_a_number_that_is_a_text_is_looked_at_closely(console: Console, known: b
     body, _, _ = seals.unseal(path.read_bytes().replace(known, said))
     assert said in body
     path.write_bytes(body + seals.CHECKSUM + b'%08x"\n}\n' % zlib.crc32(body))
-    sequence = json.loads(path.read_bytes())["sequence"]
-    Path(".checkpoint-run-j.journal").write_bytes(seals.journal_of(sequence, "j", path.read_bytes()))
+    value = json.loads(path.read_bytes())
+    lines = [{"job": "j"}, *({"record": row} for row in value["steps"].values())]
+    Path(".checkpoint-run-j.journal").write_bytes(b"".join(seals.line(value["sequence"], rest) for rest in lines))
     assert glanced(STATUS) is None
     assert "\x1b" not in console.run(*STATUS).stdout
 
