@@ -32,7 +32,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.lines import Line, load_now, speed_at_least
 from benchmarks.measure import titled
+from checkpoint_action.runner.pulling import AHEAD
 from checkpoint_action.store.base import Found
+from checkpoint_action.store.resuming import ResumingStore
 from checkpoint_action.store.urls import store_for
 
 if TYPE_CHECKING:
@@ -151,9 +153,16 @@ def _measured(folder: Path, env: Mapping[str, str], size: int, rounds: int) -> _
     theirs: dict[str, list[float]] = {"up": [], "down": []}
     whole = sum(row.size for row in rows) / _MIB
 
+    fetched = folder / "fetched"
+
     def fetch() -> None:
+        """As ``pull`` does it."""
+        shutil.rmtree(fetched, ignore_errors=True)
+        side_by_side = ResumingStore(store, fetched)
         for number, row in enumerate(rows):
-            store.fetch(Found(row.key), archives / f"{number}.tar.zst")
+            for upcoming in rows[number + 1 : number + 1 + AHEAD]:
+                side_by_side.begin_fetch(Found(upcoming.key))
+            side_by_side.fetch(Found(row.key), archives / f"{number}.tar.zst")
 
     def save(round_: int) -> None:
         for number, row in enumerate(rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.journal import Journal
     from checkpoint_action.runner.progress import ProgressFolders
 
-__all__ = ["Pulled", "pull"]
+__all__ = ["AHEAD", "Pulled", "pull"]
+
+AHEAD = 2
+"""Archives that are fetched while another is put back: one line rarely takes all that a network gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def pull(
         changed.
     :param restoring: told of each step before its files are put back.
     :param failed: told of each whose files could not be.
-    :param expected: told of the archive that will be wanted after the one that is wanted now.
+    :param expected: told of the archives that will be wanted after the one that is wanted now, again and again.
     :returns: ``None`` where the files must not be written over: then nothing was changed.
     :raises StoreError: the store fails, and it is required.
     :raises StateWriteError: what it tells cannot be recorded.
@@ -94,7 +96,7 @@ def pull(
         if decision.action is Action.RESTORE:
             record = journal.records[step.id]
             restoring(record)
-            if key := upcoming.after(record):
+            for key in upcoming.after(record):
                 expected(key)
             try:
                 checkpoints.restore(record, acceptable, planner.to_stay(record))
@@ -130,14 +132,17 @@ class _Upcoming:
         for record in (records[step.id] for step in job.steps if step.id in records):
             if record.status is Status.DONE and record.archive is not None:
                 self._layers.setdefault(record.archive.key, []).append(record.layer)
-        keys = list(self._layers)
-        self._next = dict(pairwise(keys))
+        self._keys = list(self._layers)
+        self._places = {key: place for place, key in enumerate(self._keys)}
 
-    def after(self, record: Record) -> str | None:
-        """The archive after a step's; ``None`` where it is not certain to be wanted, as all its files are there."""
-        key = self._next.get(record.archive.key if record.archive else "")
-        paths = (entry.path for layer in self._layers.get(key or "", ()) for entry in layer.entries)
-        return key if any(not os.path.lexists(locate(self._root, path)) for path in paths) else None
+    def after(self, record: Record) -> list[str]:
+        """The next archives after a step's, without those of which it is not certain that they will be wanted."""
+        begin = self._places.get(record.archive.key if record.archive else "", len(self._keys)) + 1
+        return [key for key in self._keys[begin : begin + AHEAD] if self._is_wanted(key)]
+
+    def _is_wanted(self, key: str) -> bool:
+        paths = (entry.path for layer in self._layers[key] for entry in layer.entries)
+        return any(not os.path.lexists(locate(self._root, path)) for path in paths)
 
 
 def _conflicts(
