@@ -114,8 +114,10 @@ class ResumingStore:
                 self._gathered(found)
 
         if found.key not in self._begun:
-            self._begun[found.key] = Thread(target=work, name="fetch", daemon=True)
-            self._begun[found.key].start()
+            thread = Thread(target=work, name="fetch", daemon=True)
+            with suppress(RuntimeError):  # the system gives no thread: it is fetched when it is wanted
+                thread.start()
+                self._begun[found.key] = thread
 
     def at_hand(self, key: str) -> Path | None:
         """The file with an entry's content that was fetched before; ``None`` where there is none."""

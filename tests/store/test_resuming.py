@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -135,6 +136,21 @@ def test_what_was_begun_beside_is_waited_for_and_not_fetched_twice(line: Line, t
     store.fetch(Found(KEY), tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == CONTENT
     assert len(line.reads) == len(set(line.reads))
+
+
+def test_where_the_system_gives_no_thread_an_archive_is_fetched_when_it_is_wanted(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    store = resuming(line, tmp_path)
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", none)
+        store.begin_fetch(Found(KEY))
+    assert line.reads == []
+    store.fetch(Found(KEY), tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == CONTENT
 
 
 def test_what_was_begun_beside_and_failed_is_tried_again_when_it_is_wanted(line: Line, tmp_path: Path) -> None:

@@ -155,10 +155,11 @@ def _archive(folder: Path) -> Callable[[bytes], bool]:
         elif data[:1] == b"{":
             try:
                 layer = _with_content(layer_from_json(json.loads(data)))
-                data = HEADER + BUILD + frame(_stream(layer)) + frame(END)
             except (ValueError, RecursionError, KeyError):
                 return False
-            except (BundleError, OverflowError):  # nothing that a tar header could hold
+            try:
+                data = HEADER + BUILD + frame(_stream(layer)) + frame(END)
+            except (BundleError, OverflowError, ValueError, RecursionError, KeyError):  # no tar header could hold it
                 return False
         packed = fence.work / "archive"
         packed.write_bytes(data)

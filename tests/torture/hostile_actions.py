@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.action.archives import Held
+from tests.action.installation import tool_cache
 from tests.action.machine import Workflow
 from tests.actions_service.server import ActionsService
 from tests.torture.hostile_words import LIVE, canaries, file_name, first, hostile, log_faults
-from tests.torture.network_machines import copies, tool_cache
+from tests.torture.network_machines import copies
 
 if TYPE_CHECKING:
     import random

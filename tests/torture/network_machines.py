@@ -14,23 +14,21 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import psutil
 
-from runtime import bootstrap
 from tests.action.machine import Workflow
 from tests.action.manifest import ROOT
 from tests.console import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from tests.actions_service.server import ActionsService
 
-__all__ = ["EXPECTED_CODE", "Came", "Site", "copies", "files_of", "tool_cache"]
+__all__ = ["EXPECTED_CODE", "Came", "Site", "copies", "files_of"]
 
 STEPS = """\
 - id: one
@@ -88,23 +86,6 @@ def copies(folder: Path) -> tuple[Path, Path]:
         assert count == 1, (name, pattern, count)
         path.write_text(text, "utf-8")
     return calm, brisk
-
-
-def tool_cache(folder: Path) -> Path:
-    """A tool cache with this environment's packages in the place of those that the action would install."""
-    name = bootstrap.folder_name((ROOT / "runtime" / "requirements.txt").read_bytes())
-    packages = folder / "checkpoint-run" / name
-    for package in ("pyyaml", "urllib3", "psutil", "backports.zstd"):
-        try:
-            found = distribution(package)
-        except PackageNotFoundError:  # not needed with this Python
-            continue
-        for file in found.files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (packages / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(Path(str(found.locate_file(file))), packages / file)
-    bootstrap.write_inventory(packages)
-    return folder
 
 
 @dataclass(frozen=True)

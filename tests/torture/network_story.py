@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.action.installation import tool_cache
 from tests.torture.network_ends import closed_port, self_signed, silent_port
 from tests.torture.network_line import Line
-from tests.torture.network_machines import EXPECTED_CODE, Site, copies, tool_cache
+from tests.torture.network_machines import EXPECTED_CODE, Site, copies
 from tests.torture.network_places import Far
 from tests.torture.network_weather import FAULTS, Weather
 

@@ -8,8 +8,9 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+from tests.action.installation import tool_cache
 from tests.actions_service import ActionsService
-from tests.torture.network_machines import Site, tool_cache
+from tests.torture.network_machines import Site
 from tests.torture.network_places import runtime_of
 from tests.torture.trouble import CHANGES, Trouble, calls_in
 
