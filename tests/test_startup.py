@@ -44,6 +44,8 @@ def loaded(folder: Path, code: str) -> set[str]:
     return set(ended.stderr.splitlines()[-1].split())
 
 
+# Of those of status, two look whose the state's files are (store, store.folders), and two are parts of what recalls
+# an answer (basis, holding).
 @pytest.mark.parametrize(("words", "most"), [(["--help"], 12), (["status", "--job", "j"], 12), (["status"], 12)])
 def test_a_start_loads_little_more_than_any_program_does(tmp_path: Path, words: list[str], most: int) -> None:
     """Whoever needs one module more here has to say for what: the time of a start is that of its modules."""
