@@ -215,16 +215,25 @@ def test_a_killed_guardian_is_replaced(console: Console) -> None:
     step = "b:touch up; sleep 4327"
     running = console.start("--job", "j", "--step", "a:while ! test -e go; do sleep 0.05; done", "--step", step)
     until((console.folder / ".checkpoint-run-j.logs/a.log").exists, "it starts")
-    guardians = [
-        one for one in psutil.Process(running.pid).children() if "-c" in one.cmdline() and "guard" in str(one.cmdline())
-    ]
-    assert len(guardians) == 1
-    guardians[0].kill()
+    first = guardians_of(running.pid)
+    assert len(first) == 1
+    first[0].kill()
+    until(lambda: guardians_of(running.pid) not in ([], first), "there is another while the step runs")
     (console.folder / "go").touch()
     until((console.folder / "up").exists, "the next step starts")
     running.kill()
     running.communicate(timeout=30)
     until(lambda: not sleeping(4327), "the second guardian ends it")
+
+
+def guardians_of(pid: int) -> list[psutil.Process]:
+    """The processes that watch over a run."""
+    found = []
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.Error):  # it is gone, or no more than a remnant
+            if "guard" in str(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def test_a_retry_that_does_not_fit_the_budget_is_said_and_not_announced(console: Console) -> None:

@@ -43,7 +43,8 @@ class Guardian:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._board: WatchBoard | None = None
-        self._replacements = 0
+        self._waiting: threading.Thread | None = None
+        self._stopping = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -53,15 +54,21 @@ class Guardian:
         from checkpoint_action.runner.watch_board import WatchBoard  # noqa: PLC0415  # not on Windows
 
         try:
-            self._board = self._board or WatchBoard()
+            self._board = WatchBoard()
         except OSError:
             return
-        self._launch(self._board)
+        self._process = self._launch(self._board)
+        if self._process is not None:
+            self._waiting = threading.Thread(target=self._replace_killed, name="guardian", daemon=True)
+            try:
+                self._waiting.start()
+            except RuntimeError:  # there is no thread to be had: a killed one is not replaced
+                self._waiting = None
 
-    def _launch(self, board: WatchBoard) -> None:
+    def _launch(self, board: WatchBoard) -> subprocess.Popen[bytes] | None:
         python = getattr(sys, "_base_executable", sys.executable)
         try:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [python, "-I", "-S", "-c", _BOOT],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -73,59 +80,61 @@ class Guardian:
                 pass_fds=(board.number,),
             )
         except (OSError, ValueError):
-            return
-        descendants.own(self._process.pid)
-        self._tell(json.dumps([os.path.abspath(path) for path in sys.path]))  # noqa: PTH100  # an empty one is here
-        self._tell(json.dumps(__name__))
-        self._tell(tempfile.gettempdir())
-        self._tell(str(board.number))
+            return None
+        descendants.own(process.pid)
+        paths = json.dumps([os.path.abspath(path) for path in sys.path])  # noqa: PTH100  # an empty one is here
+        _tell(process, paths, json.dumps(__name__), tempfile.gettempdir(), str(board.number))
+        return process
 
     def watch(self, token: str) -> None:
         """A step's shell is about to start.
 
         :param token: the mark that it and its descendants carry in their environment.
         """
-        if self._board is None:
-            return
-        self._board.put(token)
-        with self._lock:
-            if self._process is not None and self._process.poll() is not None:
-                self._replace()
+        if self._board is not None:
+            self._board.put(token)
 
     def unwatch(self, token: str) -> None:
         """A step is over; what it left running on purpose stays."""
         if self._board is not None:
             self._board.remove(token)
 
-    def _tell(self, line: str) -> None:
-        if self._process is None or self._process.stdin is None:
-            return
-        with suppress(OSError, ValueError):  # it is gone, which the next watch sees
-            self._process.stdin.write(f"{line}\n".encode())
-
-    def _replace(self) -> None:
-        """Somebody has killed the guardian: the running steps get another, which finds them on the board."""
-        old, self._process = self._process, None
-        if old is not None:
-            descendants.disown(old.pid)
-            if old.stdin is not None:
-                old.stdin.close()
-        self._replacements += 1
-        if self._replacements <= _MOST_REPLACEMENTS and self._board is not None:
-            self._launch(self._board)
+    def _replace_killed(self) -> None:
+        """Wait for the guardian's end. Where somebody has killed it, another finds the running steps on the board."""
+        for _ in range(1 + _MOST_REPLACEMENTS):
+            process = self._process
+            if process is None:
+                return
+            process.wait()
+            descendants.disown(process.pid)
+            with self._lock:
+                if self._stopping or self._board is None:
+                    return
+                if process.stdin is not None:
+                    process.stdin.close()
+                self._process = self._launch(self._board)
 
     def stop(self) -> None:
         """End the watch; nothing is killed."""
-        if self._process is not None and self._process.stdin is not None:
-            self._tell(_END)
-            with suppress(OSError):
-                self._process.stdin.close()
-            self._process.wait()
-            descendants.disown(self._process.pid)
-            self._process = None
+        with self._lock:
+            self._stopping = True
+            process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            _tell(process, _END)
+            process.stdin.close()
+            process.wait()
+            descendants.disown(process.pid)
+        if self._waiting is not None:
+            self._waiting.join()
         if self._board is not None:
             self._board.close()
             self._board = None
+
+
+def _tell(process: subprocess.Popen[bytes], *lines: str) -> None:
+    with suppress(OSError, ValueError):  # it is gone, which whoever waits for it sees
+        if process.stdin is not None:
+            process.stdin.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def guard() -> None:
