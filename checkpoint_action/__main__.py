@@ -23,9 +23,16 @@ _MAYBE_KNOWN = {
     "--no-logs",
 }
 
+# Ready to be written: where there is no memory to load what knows the error, there is none to put a line together.
+_NO_MEMORY = (
+    b"checkpoint-run: error CPR306: there is too little memory, or a limit leaves too little of it; what is recorded "
+    b"stays recorded: make room or raise the limit, then run again, and the next run goes on\n"
+)
+_EXHAUSTED = 5
+
 
 def entry() -> None:
-    """Run the command line. From here on Ctrl-C never ends in a traceback."""
+    """Run the command line. From here on neither Ctrl-C nor a lack of memory ends in a traceback."""
     try:
         if _known(sys.argv[1:]):
             sys.exit(0)
@@ -38,7 +45,28 @@ def entry() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:
         code = 130
+    except Exception as error:
+        if not _is_lack(error):
+            raise
+        code = _EXHAUSTED
+        _tell(_NO_MEMORY)
     sys.exit(code)
+
+
+def _is_lack(error: Exception) -> bool:
+    """Whether an error comes of a lack of memory or threads."""
+    try:
+        from checkpoint_action.errors import lack_behind  # noqa: PLC0415  # mostly it is loaded, and few need it
+    except MemoryError:
+        return True
+    return lack_behind(error) is not None
+
+
+def _tell(line: bytes) -> None:
+    try:
+        os.write(2, line)
+    except OSError:  # nobody reads
+        pass
 
 
 def _known(words: list[str]) -> bool:

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
-from checkpoint_action.errors import CheckpointError, Kind, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, StoreError, UsageError, lack_behind
 from checkpoint_action.report.lines import say
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
@@ -57,13 +57,19 @@ def main(argv: Sequence[str]) -> int:
         if options.directory:
             _go_to(options.directory)
         return _VERBS[options.verb](options)
+    except StoreError as error:  # of a store that is required, whatever it was short of
+        failure: CheckpointError | None = error
     except CheckpointError as error:
-        say(sys.stderr, f"checkpoint-run: error {error.code}: {error}")
-        return error.exit_code
+        failure = lack_behind(error) or error
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except Exception:  # the third ending: a fault of ours, with all that is needed to report it
-        return _report_bug(argv)
+    except Exception as error:
+        failure = lack_behind(error)
+        if failure is None:  # the third ending: a fault of ours, with all that is needed to report it
+            return _report_bug(argv)
+    # Out of the handlers what was going on is let go of, which may be what there is no memory for.
+    say(sys.stderr, f"checkpoint-run: error {failure.code}: {failure}")
+    return failure.exit_code
 
 
 def _go_to(folder: str) -> None:

@@ -12,6 +12,7 @@ from enum import Enum
 __all__ = [
     "BundleError",
     "CheckpointError",
+    "ExhaustedError",
     "JobFileError",
     "Kind",
     "LockError",
@@ -27,6 +28,7 @@ __all__ = [
     "UsageError",
     "code_of",
     "kind_of_write",
+    "lack_behind",
 ]
 
 
@@ -65,6 +67,7 @@ class Kind(str, Enum):
     UNDECIDED = "CPR303"
     NOT_ACCEPTED = "CPR304"
     STEPS_LEFT = "CPR305"
+    EXHAUSTED = "CPR306"
 
     STATE_UNREADABLE = "CPR401"
     STATE_NEWER = "CPR402"
@@ -99,6 +102,17 @@ class Kind(str, Enum):
     BUG = "CPR901"
 
 
+_NO_MEMORY = (
+    "there is too little memory, or a limit leaves too little of it; what is recorded stays recorded: "
+    "make room or raise the limit, then run again, and the next run goes on"
+)
+_NO_THREADS = (
+    "no more threads can be started, by a limit or for lack of memory; what is recorded stays recorded: "
+    "end other programs or raise the limit, then run again, and the next run goes on"
+)
+# What the system says of a library that it has no memory to load; one that must not be run has a reason behind it.
+_NOT_LOADED = ("failed to map segment from shared object", "Cannot allocate memory")
+_CAUSES = 100  # more than follow from each other; some may be in a circle
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -200,6 +214,13 @@ class OutputError(CheckpointError):
     kind = Kind.ANSWER_LOST
 
 
+class ExhaustedError(CheckpointError):
+    """The machine, or a limit that is set on it, has no more memory or threads for us."""
+
+    exit_code = 5
+    kind = Kind.EXHAUSTED
+
+
 class RunFailedError(CheckpointError):
     """A run has ended and not all steps are done.
 
@@ -240,3 +261,28 @@ class BundleError(StoreError):
     """An archive is damaged, not ours, or would write where it must not."""
 
     kind = Kind.ARCHIVE
+
+
+def lack_behind(error: BaseException) -> ExhaustedError | None:
+    """What to tell instead of an error that comes of a lack of memory or threads, however many others came of it since.
+
+    It holds on to nothing: whoever lets go of the error has the memory of all that was going on.
+    """
+    cause: BaseException | None = error
+    for _ in range(_CAUSES):
+        if cause is None:
+            break
+        if text := _lack(cause):
+            return ExhaustedError(text)
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _lack(error: BaseException) -> str:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return _NO_MEMORY
+    if isinstance(error, ImportError) and str(error).endswith(_NOT_LOADED):
+        return _NO_MEMORY
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return _NO_THREADS
+    return ""

@@ -211,4 +211,14 @@ COMMANDS = {
         "job release: step 'build' failed: it ended with exit code 2",
         exit_code=1,
     ),
+    Kind.EXHAUSTED: Page(
+        "Too little memory, or no more threads",
+        "The machine, or a limit that is set on it (`ulimit -v`, that of a container, of processes for a user), has "
+        "no more memory or threads for checkpoint-run itself. Steps that run are ended. What is recorded stays "
+        "recorded; a step in whose midst it happened is not done.",
+        "Make room, raise the limit, or run fewer steps at once (`--jobs`), then run again: what is done is skipped.",
+        "there is too little memory, or a limit leaves too little of it; what is recorded stays recorded: make room "
+        "or raise the limit, then run again, and the next run goes on",
+        exit_code=5,
+    ),
 }

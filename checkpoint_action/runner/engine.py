@@ -19,12 +19,13 @@ from checkpoint_action.runner.lent import Lent
 from checkpoint_action.runner.log_places import log_of
 from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
-from checkpoint_action.runner.process import Command, Limits, Outcome, run_command
+from checkpoint_action.runner.process import RunCommand, run_command
 from checkpoint_action.runner.schedule import Schedule
 from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.steprun import StepRunner, StepWatcher
 from checkpoint_action.runner.stop import StoppedError
 from checkpoint_action.runner.tally import Tally
+from checkpoint_action.runner.telling import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Step
     from checkpoint_action.runner.attempts import Try
     from checkpoint_action.runner.checkpoints import Checkpoints
-    from checkpoint_action.runner.events import Event, Listener
+    from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.guardian import Guardian
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import Journal, StatePaths
@@ -94,14 +95,14 @@ class Engine:
         state: StatePaths | None = None,
         digests: ContentDigests | None = None,
         checkpoints: Checkpoints | None = None,
-        run: Callable[[Command, Limits, Callable[[bytes], None], StopRequest], Outcome] = run_command,
+        run: RunCommand = run_command,
         guardian: Guardian | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._job = job
         self._journal = journal
-        self._listener: Callable[[Event], None] = listener
-        self._untold: Event | None = None  # of a step that has ended; once that is on the disk
+        self._telling = Telling(journal, listener)
+        self._tell = self._telling.tell
         self._write = write
         self._stop = stop
         self._options = options
@@ -134,6 +135,8 @@ class Engine:
             seconds_left=self._seconds_left,
         )
         self._beside = Beside()
+        self._in_a_row = options.jobs == 1 and not self._keeping.is_active
+        self._done: list[str] = []  # steps whose own folders are to go
         self._latest: tuple[str, ...] | Literal["auto"] = ()  # outputs of the step that was looked at last
         self._blocked: set[str] = set()
         self._running: dict[str, Step] = {}
@@ -167,17 +170,6 @@ class Engine:
         self._tell(ended)
         return ended
 
-    def _tell(self, event: Event) -> None:
-        self._tell_end()
-        self._listener(event)
-
-    def _tell_end(self) -> None:
-        """Tell how the last step ended, where that is yet to be done: after it is on the disk, and before all else."""
-        if self._untold is not None:
-            self._journal.sync()
-            event, self._untold = self._untold, None
-            self._listener(event)
-
     def _forget_done(self) -> None:
         """What done steps have in their own folders goes, where a run died before it could."""
         for step in self._lent.progress.left():
@@ -204,7 +196,7 @@ class Engine:
                     self._latest = step.outputs
                     with suppress(StoppedError):  # no further step starts; those that run are ended and waited for
                         self._settle(self._schedule.take(), step)
-                self._tell_end()
+                self._catch_up()
                 if not self._beside.running:
                     break
                 with suppress(StoppedError):
@@ -212,7 +204,7 @@ class Engine:
         except BaseException:
             self._stop.request(15)  # we cannot go on: let no step run unwatched
             with suppress(StateWriteError):
-                self._tell_end()
+                self._telling.catch_up()
             self._beside.abandon()
             with suppress(StoreError):  # the first failure is the one that is told
                 self._keeping.finish(self._options.drain_on_stop, self._options.drain_on_stop)
@@ -326,10 +318,14 @@ class Engine:
             started=time.time(),
             log=name_in(self._job.root, str(step.log)) if step.log else "",
         )
-        self._journal.start(pending)
+        # Where nothing is recorded of it, it runs again, whether the disk has kept that it started or not.
+        meanwhile = self._in_a_row and step.id not in self._journal.records and step.on_crash == "rerun"
+        self._journal.start(pending, sync=not meanwhile)
         self._planner.recorded(pending)
         if not self._keeping.is_active:  # told after the start is recorded, so that one wait for the disk is enough
-            self._tell(events.StepStarted(position, decision, step.command))
+            self._telling.later(events.StepStarted(position, decision, step.command))
+        if not meanwhile:
+            self._telling.catch_up()
         for note in notes:
             self._tell(events.Warned(f"step '{step.id}' starts from files that are not as they were recorded: {note}"))
         self._keeping.started(step, pending)
@@ -345,6 +341,7 @@ class Engine:
             lambda: self._keeping.save(step, pending),
             lambda number: say(lambda: self._tell(events.TryStarted(position, step.id, number))),
             lambda endpoint: say(lambda: self._tell(events.StepWaiting(position, step.id, endpoint))),
+            self._catch_up if output is None else _nothing,
         )
         if output is None:
             self._end(position, step, pending, self._runner.run(step, seen, watcher))
@@ -380,19 +377,29 @@ class Engine:
         self._planner.recorded(record)
         soon = self._starts_another()
         self._journal.finish(record, sync=not soon)
-        self._untold = events.StepEnded(position, record)
-        if not soon:
-            self._tell_end()
+        self._telling.later(events.StepEnded(position, record))
         if record.status is Status.DONE:
             self._planner.handed_on.put(position, record.values, tried.left.secret)
-            self._lent.progress.forget(step.id)
+            self._done.append(step.id)
+        if not soon:
+            self._catch_up()
         self._keeping.keep(step, record, stopping=self._halted())
+
+    def _catch_up(self) -> None:
+        """Do what need not be done before the next step starts, but while it does."""
+        self._telling.catch_up()
+        while self._done:
+            self._lent.progress.forget(self._done.pop())
 
     def _starts_another(self) -> bool:
         """Whether another step starts at once, so that the disk is waited for once for both."""
-        if self._options.jobs > 1 or self._keeping.is_active or not self._schedule or self._halted():
+        if not self._in_a_row or not self._schedule or self._halted():
             return False
         return self._planner.needs_no_look(self._job.steps[self._schedule.next()])
+
+
+def _nothing() -> None:
+    """A step that runs beside others begins in a thread of its own."""
 
 
 def _into(output: IO[bytes]) -> Callable[[bytes], None]:

@@ -114,12 +114,13 @@ class Journal:
                 f"cannot write the state in {self._paths.folder}: {error.strerror}; choose another --state-dir", error
             )
 
-    def start(self, record: Record) -> None:
+    def start(self, record: Record, *, sync: bool = True) -> None:
         """Record that a step starts; durable when this returns.
 
+        :param sync: see :meth:`finish`.
         :raises StateWriteError: it could not be recorded.
         """
-        self._append(record, copies=2)
+        self._append(record, copies=2, sync=sync)
 
     def finish(self, record: Record, *, sync: bool = True) -> None:
         """Record how a step ended; durable when this returns.

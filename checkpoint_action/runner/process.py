@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from checkpoint_action.runner.stop import StopRequest
 
-__all__ = ["Command", "End", "Limits", "Outcome", "ProcessTree", "run_command"]
+__all__ = ["Command", "End", "Limits", "Outcome", "ProcessTree", "RunCommand", "run_command"]
 
 _DRAIN = 0.5  # seconds that output is still read for after a shell has ended while something holds its pipe
 _BUFFERED = 1 << 21  # bytes; more than a pipe holds, so what was written before the end of the shell is among them
@@ -135,6 +135,23 @@ class ProcessTree(Protocol):
         ...
 
 
+class RunCommand(Protocol):
+    """What :func:`run_command` is to those that call it."""
+
+    def __call__(
+        self,
+        command: Command,
+        limits: Limits,
+        write: Callable[[bytes], None],
+        stop: StopRequest,
+        /,
+        *,
+        started: Callable[[], None],
+    ) -> Outcome:
+        """Run a command to its end."""
+        ...
+
+
 def start_tree(command: Command, write: Callable[[bytes], None], stop: StopRequest) -> ProcessTree:
     """Start a command on this platform.
 
@@ -164,6 +181,7 @@ def run_command(
     write: Callable[[bytes], None],
     stop: StopRequest,
     *,
+    started: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Run a command to its end.
@@ -172,6 +190,7 @@ def run_command(
     it is asked to end, given the grace, and then killed with everything it started.
 
     :param write: gets each piece of the output, stdout and stderr as one stream.
+    :param started: called once it runs, before anything of its output is handed on.
     :param clock: seconds that never jump.
     """
     begin = clock()
@@ -182,6 +201,7 @@ def run_command(
         note = f"cannot start {command.argv[0]}: {getattr(error, 'strerror', None) or error}{_too_long(command, error)}"
         return Outcome(End.NOT_STARTED, None, None, clock() - begin, (note,))
     try:
+        started()
         end, notes = _supervise(tree, limits, stop, begin, watch)
         alone = tree.group_is_gone()
     except BaseException:  # we cannot go on, and nothing may run unwatched

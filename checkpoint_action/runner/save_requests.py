@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import CheckpointError, Kind, StateWriteError, UsageError
+from checkpoint_action.errors import CheckpointError, Kind, StateWriteError, UsageError, lack_behind
 from checkpoint_action.store.atomic import replacing
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _REQUEST = ".request"
 _ANSWER = ".answer"
 _LOOK = 0.1  # seconds between looks for requests, and for an answer
 _UNHEARD = 30.0  # seconds after which nobody is going to take a request any more
+_TRIES = 50  # of an answer that there is no memory for
 _PATIENCE_ON_STOP = 1.0  # seconds; a stopped run has few left
 
 
@@ -41,6 +42,7 @@ class SaveDesk:
         self._is_stopping = is_stopping
         self._lock = threading.Lock()
         self._windows: dict[str, _Window] = {}
+        self._heard: list[Path] = []
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -53,8 +55,9 @@ class SaveDesk:
         with self._lock:
             self._windows[token] = _Window(save)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="save-requests", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="save-requests", daemon=True)
+                thread.start()
+                self._thread = thread  # only one that runs can be waited for
         return str(self._folder / token)
 
     def close_for(self, token: str) -> None:
@@ -73,23 +76,30 @@ class SaveDesk:
 
     def _work(self) -> None:
         while not self._closed.wait(_LOOK):
-            for request in self._requests():
-                with self._lock:
-                    window = self._windows.get(request.name.split("-", 1)[0])
-                    if window is not None:
-                        window.take(request)
-                        continue
-                _answer(request, {"error": "the step that asks for this is over"})
+            with suppress(MemoryError):  # what is heard and not passed on is so after the next look
+                self._hear()
+                while self._heard:
+                    self._pass_on(self._heard[0])
+                    del self._heard[0]
 
-    def _requests(self) -> list[Path]:
-        """Those that have come in; taken away, by which whoever asks sees that they are heard."""
-        found = []
+    def _hear(self) -> None:
+        """Take away the requests that have come in, by which whoever asks sees that they are heard."""
         with suppress(OSError):  # the folder is gone: nothing comes in any more
             for request in sorted(self._folder.glob(f"*{_REQUEST}")):
-                with suppress(OSError):  # given up meanwhile, or not a file at all
+                self._heard.append(request)
+                try:
                     request.unlink()
-                    found.append(request)
-        return found
+                except OSError:  # given up meanwhile, or not a file at all
+                    self._heard.pop()
+
+    def _pass_on(self, request: Path) -> None:
+        with self._lock:
+            window = self._windows.get(request.name.split("-", 1)[0])
+            is_taken = window is not None and window.take(request)
+        if window is None:
+            _answer(request, {"error": "the step that asks for this is over"})
+        elif not is_taken:
+            window.serve()
 
 
 class _Window:
@@ -101,13 +111,21 @@ class _Window:
         self._waiting: list[Path] = []
         self._thread: threading.Thread | None = None
 
-    def take(self, request: Path) -> None:
-        """Serve a request, soon."""
+    def take(self, request: Path) -> bool:
+        """Serve a request, soon; whether a thread does. Where none is to be had, the caller has to :meth:`serve`."""
         with self._lock:
-            self._waiting.append(request)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="save", daemon=True)
-                self._thread.start()
+            if request not in self._waiting:
+                self._waiting.append(request)
+            if self._thread is not None and self._thread.is_alive():
+                return True
+            thread = threading.Thread(target=self.serve, name="save", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self._thread = threading.current_thread()
+                return False
+            self._thread = thread
+            return True
 
     def wait(self, is_stopping: Callable[[], bool]) -> None:
         """Wait until all are served.
@@ -115,16 +133,19 @@ class _Window:
         :param is_stopping: once true, the wait is short: what a save must not do then, it sees for itself.
         """
         until: float | None = None
-        with self._lock:
-            thread = self._thread
-        while thread is not None and thread.is_alive():
+        while (thread := self._serving()) is not None and thread.is_alive():
             if until is None and is_stopping():
                 until = time.monotonic() + _PATIENCE_ON_STOP
             if until is not None and time.monotonic() >= until:
                 break
             thread.join(_LOOK)
 
-    def _serve(self) -> None:
+    def _serving(self) -> threading.Thread | None:
+        with self._lock:
+            return self._thread
+
+    def serve(self) -> None:
+        """Serve all that wait."""
         while True:
             with self._lock:
                 requests, self._waiting = self._waiting, []
@@ -136,14 +157,21 @@ class _Window:
             except CheckpointError as error:
                 answer = {"error": str(error)}
             except Exception as error:  # the step must not wait for ever, whatever it is
-                answer = {"error": f"unexpected {type(error).__name__}: {error}"}
+                answer = {"error": str(lack_behind(error) or f"unexpected {type(error).__name__}: {error}")}
             for request in requests:
                 _answer(request, answer)
 
 
 def _answer(request: Path, answer: dict[str, str]) -> None:
-    with suppress(OSError), replacing(request.with_suffix(_ANSWER)) as file:
-        file.write(json.dumps(answer).encode())
+    """Answer a request, and try that again where there is no memory for it: whoever asks waits."""
+    for _ in range(_TRIES):
+        try:
+            with suppress(OSError), replacing(request.with_suffix(_ANSWER)) as file:
+                file.write(json.dumps(answer).encode())
+        except MemoryError:
+            time.sleep(_LOOK)
+        else:
+            return
 
 
 def request_save(prefix: str, *, patience: float = _UNHEARD) -> str:

@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from checkpoint_action.model import AUTO, Layer, Status, Values
 from checkpoint_action.runner.attempts import Left, judge, run_tries
@@ -16,7 +16,7 @@ from checkpoint_action.runner.descendants import MARKER
 from checkpoint_action.runner.masks import MaskWatcher, hide, without_secrets
 from checkpoint_action.runner.online import LONGEST_WAIT, wait_online
 from checkpoint_action.runner.outputs import collect
-from checkpoint_action.runner.process import Command, End, Limits, Outcome, run_command
+from checkpoint_action.runner.process import Command, End, Limits, Outcome, RunCommand, run_command
 from checkpoint_action.runner.redact import Redactor, secret_values
 from checkpoint_action.runner.save_requests import VARIABLE as SAVE
 from checkpoint_action.runner.shells import shell_command
@@ -52,6 +52,7 @@ class StepWatcher:
     :param save: makes its progress durable now, and says what it did; called from a thread of its own.
     :param trying: told of each further try as it begins, by its number.
     :param waiting: told of the ``HOST:PORT`` that is waited for before one.
+    :param started: told of each try once its shell runs, before it gets any output: for what may take its time.
     """
 
     write: Callable[[bytes], None]
@@ -60,6 +61,13 @@ class StepWatcher:
     save: Callable[[], str]
     trying: Callable[[int], None] = lambda _number: None
     waiting: Callable[[str], None] = lambda _endpoint: None
+    started: Callable[[], None] = lambda: None
+
+
+class _How(NamedTuple):
+    write: Callable[[bytes], None]
+    begun: Callable[[], None]
+    save: Callable[[], str]
 
 
 class StepRunner:
@@ -86,7 +94,7 @@ class StepRunner:
         grace: float,
         terminal: bool = False,
         mask_output: bool = False,
-        run: Callable[[Command, Limits, Callable[[bytes], None], StopRequest], Outcome] = run_command,
+        run: RunCommand = run_command,
         guardian: Guardian | None = None,
         seconds_left: Callable[[], float | None] = lambda: None,
     ) -> None:
@@ -148,10 +156,9 @@ class StepRunner:
         started = time.time()
         token = os.urandom(8).hex()
         masks = MaskWatcher()
-        log = self._open_log(step, watcher)
         tee = _Tee(
             watcher.write,
-            log,
+            lambda: self._open_log(step, watcher),
             lambda error: self._lost(step, error, watcher),
             self._secrets,
             mask_output=self._mask_output,
@@ -164,10 +171,18 @@ class StepRunner:
             except OSError as error:  # of whoever gets the output; it says nothing of the step
                 raise _TakerError from error
 
+        def begun() -> None:
+            tee.open()
+            try:
+                watcher.started()
+            except OSError as error:
+                raise _TakerError from error
+
         if self._guardian is not None:
             self._guardian.watch(token)
         try:
-            outcome, files = self._run_command(step, seen, write, number=number, token=token, save=watcher.save)
+            how = _How(write, begun, watcher.save)
+            outcome, files = self._run_command(step, seen, how, number=number, token=token)
         except _TakerError as error:
             raise (error.__cause__ or error) from None
         finally:
@@ -203,11 +218,10 @@ class StepRunner:
         self,
         step: Step,
         seen: Seen,
-        write: Callable[[bytes], None],
+        how: _How,
         *,
         number: int,
         token: str,
-        save: Callable[[], str],
     ) -> tuple[Outcome, ValueFiles | None]:
         """Run the step's text to its end; with the files that it was lent, where it came that far."""
         files: ValueFiles | None = None
@@ -215,10 +229,10 @@ class StepRunner:
             _check_folder(step.cwd)
             files = self._lent.folder.take_value_files()
             env = self._environment(step, seen, token, files)
-            env |= {"CHECKPOINT_TRY": str(number), SAVE: self._lent.desk.open_for(token, save)}
+            env |= {"CHECKPOINT_TRY": str(number), SAVE: self._lent.desk.open_for(token, how.save)}
             argv, script = shell_command(step, env, self._lent.scripts)
             command = Command(argv, step.cwd, env, self._terminal, step.interactive)
-            outcome = self._run(command, self._limits(step), write, self._stop)
+            outcome = self._run(command, self._limits(step), how.write, self._stop, started=how.begun)
             if script is not None:
                 self._lent.scripts.give_back(script, alone=outcome.alone)
             if not outcome.alone:
@@ -312,7 +326,7 @@ def _check_folder(folder: Path) -> None:
 class _Tee:
     """Hands output on and writes it to a log; a log that fails is given up, the step is not.
 
-    :param log: a descriptor, closed with the tee; none where there is no log.
+    :param open_log: gives the log's descriptor, closed with the tee; none where there is no log.
     :param secrets: values that do not show in the log.
     :param mask_output: whether they do not show in what is handed on either.
     """
@@ -320,13 +334,15 @@ class _Tee:
     def __init__(
         self,
         write: Callable[[bytes], None],
-        log: int | None,
+        open_log: Callable[[], int | None],
         lost: Callable[[OSError], None],
         secrets: tuple[bytes, ...],
         *,
         mask_output: bool,
     ) -> None:
-        self._log = log
+        self._open_log = open_log
+        self._log: int | None = None
+        self._is_open = False
         self._lost = lost
         self._whole = True
         self._redactors: list[Redactor] = []
@@ -338,6 +354,11 @@ class _Tee:
         self._redactors.append(redactor)
         return redactor.write
 
+    def open(self) -> None:
+        """Open the log: making a file takes about as long as a short step."""
+        self._is_open = True
+        self._log = self._open_log()
+
     def write(self, data: bytes) -> None:
         """Hand on a piece."""
         self._hand_on(data)
@@ -345,7 +366,9 @@ class _Tee:
             self._keep(data)
 
     def close(self) -> None:
-        """Hand on what was held back and close the log."""
+        """Hand on what was held back and close the log, which is empty where nothing has run."""
+        if not self._is_open:
+            self.open()
         for redactor in self._redactors:
             redactor.close()
         if self._log is not None:

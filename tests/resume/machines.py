@@ -157,12 +157,19 @@ class EngineMachine:
         return Ran(self._started, skipped, code, [f"{end.step}: {end.error}" for end in ends if end.error])
 
     def _interpret(
-        self, command: Command, _limits: Limits, _write: Callable[[bytes], None], stop: StopRequest
+        self,
+        command: Command,
+        _limits: Limits,
+        _write: Callable[[bytes], None],
+        stop: StopRequest,
+        *,
+        started: Callable[[], None],
     ) -> Outcome:
         name = command.env["CHECKPOINT_STEP"]
         step = self._steps[name]
         assert step.shell != "system" or command.argv == ("sh", "-c", step.recipe.text())
         assert command.cwd == self._root / step.recipe.where
+        started()
         self._started.append(name)
         cut = self._cut[1] if self._cut is not None and self._cut[0] == name else None
         code = step.recipe.perform(self.disk, command.env, cut.trip if cut else None)

@@ -46,7 +46,16 @@ class Commands:
     ends: dict[str, list[Any]] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
 
-    def __call__(self, command: Command, limits: Limits, write: Callable[[bytes], None], stop: StopRequest) -> Outcome:
+    def __call__(
+        self,
+        command: Command,
+        limits: Limits,
+        write: Callable[[bytes], None],
+        stop: StopRequest,
+        *,
+        started: Callable[[], None],
+    ) -> Outcome:
+        started()
         name = command.env["CHECKPOINT_STEP"]
         self.ran.append(name)
         todo = self.ends.get(name, [])

@@ -30,6 +30,8 @@ from tests.runner.jobs import job, step
 from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from checkpoint_action.runner.events import RunEnded
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="modes of files")]
@@ -136,7 +138,10 @@ class Machine:
         finally:
             journal.close()
 
-    def _work(self, command: Command, _limits: Limits, _write: object, _stop: StopRequest) -> Outcome:
+    def _work(
+        self, command: Command, _limits: Limits, _write: object, _stop: StopRequest, *, started: Callable[[], None]
+    ) -> Outcome:
+        started()
         at = int(command.env["CHECKPOINT_STEP"][1:])
         self.fleet.ran.append(at)
         work = self.fleet.works[at]

@@ -214,8 +214,15 @@ class Folder:
         self.contents = contents
 
     def _command(
-        self, command: Command, _limits: Limits, _write: Callable[[bytes], None], _stop: StopRequest
+        self,
+        command: Command,
+        _limits: Limits,
+        _write: Callable[[bytes], None],
+        _stop: StopRequest,
+        *,
+        started: Callable[[], None],
     ) -> Outcome:
+        started()
         name = command.env["CHECKPOINT_STEP"]
         (self.root / f"{name}.out").write_text(self.contents[name])
         return Outcome(End.EXITED, 0, None, 1.0)

@@ -65,7 +65,15 @@ def soak(folder: Path, count: int) -> Soaked:
     faults: list[str] = []
     ended = 0
 
-    def run(command: Command, _limits: Limits, write: Callable[[bytes], None], _stop: StopRequest) -> Outcome:
+    def run(
+        command: Command,
+        _limits: Limits,
+        write: Callable[[bytes], None],
+        _stop: StopRequest,
+        *,
+        started: Callable[[], None],
+    ) -> Outcome:
+        started()
         number = int(command.env["CHECKPOINT_STEP"][1:])
         fault = _fault(number)
         is_first = command.env["CHECKPOINT_TRY"] == "1"
