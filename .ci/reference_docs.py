@@ -51,7 +51,7 @@ EXIT_CODES = {
     "1": "a step failed or timed out, or waits for a person (`on-crash: stop`)",
     "2": "the command line, the job file or the state cannot be used, or `--only` leaves out what would have to run",
     "4": "another run holds this job",
-    "5": "the state, or an answer that was asked for, could not be written",
+    "5": "the state, or an answer that was asked for, could not be written, or memory or threads ran out",
     "70": "a bug in checkpoint-run",
     "75": "stopped before the end on purpose (`--budget`): run it again",
     "128+n": "stopped by signal n; the state is saved",

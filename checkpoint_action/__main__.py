@@ -55,6 +55,8 @@ def entry() -> None:
 
 def _is_lack(error: Exception) -> bool:
     """Whether an error comes of a lack of memory or threads."""
+    if isinstance(error, MemoryError):
+        return True
     try:
         from checkpoint_action.errors import lack_behind  # noqa: PLC0415  # mostly it is loaded, and few need it
     except MemoryError:
@@ -63,7 +65,7 @@ def _is_lack(error: Exception) -> bool:
 
 
 def _tell(line: bytes) -> None:
-    try:
+    try:  # noqa: SIM105  # what else does it is loaded by few of the starts
         os.write(2, line)
     except OSError:  # nobody reads
         pass

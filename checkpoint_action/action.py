@@ -17,15 +17,7 @@ from checkpoint_action.action_fanout import FanOut, only_part, set_level
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
 from checkpoint_action.action_job import job_of_inputs, with_tracked_inputs
 from checkpoint_action.action_outputs import hand_on, set_outputs
-from checkpoint_action.errors import (
-    CheckpointError,
-    Kind,
-    StateWriteError,
-    StoreError,
-    UsageError,
-    kind_of_write,
-    lack_behind,
-)
+from checkpoint_action.errors import Kind, StateWriteError, UsageError, failure_of, kind_of_write
 from checkpoint_action.jobfile.values import log_name
 from checkpoint_action.model import Status
 from checkpoint_action.report.action_reports import ActionReports
@@ -85,18 +77,15 @@ def main(env: Mapping[str, str], runtime: Mapping[str, str]) -> int:
     """
     try:
         return _run(env, runtime)
-    except StoreError as error:  # of a store that is required, whatever it was short of
-        failure: CheckpointError | None = error
-    except CheckpointError as error:
-        failure = lack_behind(error) or error
     except Exception as error:
-        failure = lack_behind(error)
+        failure = failure_of(error)
         if failure is None:  # the third ending: a fault of ours, with all that is needed to report it
             _report_bug()
     # Out of the handlers what was going on is let go of, which may be what there is no memory for.
     if failure is not None:
         core.error(str(failure), title=f"checkpoint-run {failure.code}")
-    set_outputs(env, None)
+    with suppress(MemoryError):  # what has failed is told
+        set_outputs(env, None)
     return _BUG if failure is None else failure.exit_code
 
 

@@ -51,11 +51,21 @@ _T = TypeVar("_T")
 def unless_stopped(call: Callable[[], _T], stop: StopRequest) -> _T | None:
     """What a call gives; ``None`` where a stop is requested before it has, and it is left behind then.
 
+    ``None``, too, where there is no thread or no memory for it: how the run ended stays.
+
     The runner gives a cancelled job ten seconds, whatever a service takes to answer.
     """
     results: list[_T] = []
-    thread = threading.Thread(target=lambda: results.append(call()), name="closing", daemon=True)
-    thread.start()
+
+    def work() -> None:
+        with suppress(MemoryError):
+            results.append(call())
+
+    thread = threading.Thread(target=work, name="closing", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # there is none to be had, and without it a stop would have to wait
+        return None
     while thread.is_alive() and stop.signum is None:
         thread.join(_SLICE)
     return results[0] if results else None

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 from checkpoint_action import __version__
 from checkpoint_action.arguments import STEPS_OF_WORDS, parse_arguments
-from checkpoint_action.errors import CheckpointError, Kind, StoreError, UsageError, lack_behind
+from checkpoint_action.errors import Kind, UsageError, failure_of
 from checkpoint_action.report.lines import say
 
 TYPE_CHECKING = False  # `typing` itself takes longer to load than all of this
@@ -57,14 +57,10 @@ def main(argv: Sequence[str]) -> int:
         if options.directory:
             _go_to(options.directory)
         return _VERBS[options.verb](options)
-    except StoreError as error:  # of a store that is required, whatever it was short of
-        failure: CheckpointError | None = error
-    except CheckpointError as error:
-        failure = lack_behind(error) or error
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:
-        failure = lack_behind(error)
+        failure = failure_of(error)
         if failure is None:  # the third ending: a fault of ours, with all that is needed to report it
             return _report_bug(argv)
     # Out of the handlers what was going on is let go of, which may be what there is no memory for.
@@ -146,8 +142,9 @@ def _run(options: argparse.Namespace) -> int:
             if ending.code == 0 and use is None and not options.step:
                 remember(options, job, mark, paths, journal.loaded)
             return ending.code
-    except CheckpointError as error:
-        ending.code = error.exit_code
+    except Exception as error:
+        if (failure := failure_of(error)) is not None:
+            ending.code = failure.exit_code
         raise
     finally:
         if options.on_finish and ending.began:

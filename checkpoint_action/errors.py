@@ -27,6 +27,7 @@ __all__ = [
     "StoreTakenError",
     "UsageError",
     "code_of",
+    "failure_of",
     "kind_of_write",
     "lack_behind",
 ]
@@ -261,6 +262,16 @@ class BundleError(StoreError):
     """An archive is damaged, not ours, or would write where it must not."""
 
     kind = Kind.ARCHIVE
+
+
+def failure_of(error: Exception) -> CheckpointError | None:
+    """What to tell of an error; ``None`` where it is a fault of ours.
+
+    A lack of memory or threads comes before all that came of it, but for the failure of a store that is required.
+    """
+    if isinstance(error, StoreError):
+        return error
+    return lack_behind(error) or (error if isinstance(error, CheckpointError) else None)
 
 
 def lack_behind(error: BaseException) -> ExhaustedError | None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from checkpoint_action.ci import recognise
@@ -33,7 +34,6 @@ from checkpoint_action.store.urls import patterns_of, store_for
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.events import Listener
@@ -145,7 +145,7 @@ class StoreUse:
         :param folder: an empty one of our own for archives, instead of the one beside the state.
         """
         fetched = ResumingStore(self.store, paths.fetched)
-        logs = (log for step in job.steps if (log := log_of(job, step)) is not None)
+        logs = (Path(log) for step in job.steps if (log := log_of(job, step)))
         own = (escaped(log.relative_to(job.root).as_posix()) for log in logs if log.is_relative_to(job.root))
         excludes = Excludes((*self.exclude, *(f"/{name}" for name in own), *patterns_of(self.store, job.root)))
         return Checkpoints(

@@ -34,7 +34,8 @@ def compiling(folder: Path) -> Iterator[None]:
     ended = threading.Event()
     thread = threading.Thread(target=_compile, args=(folder, ended), daemon=True)
     if not sys.dont_write_bytecode:
-        thread.start()
+        with suppress(RuntimeError):  # there is no thread to be had
+            thread.start()
     try:
         yield
     finally:
@@ -74,7 +75,7 @@ def compiling_from_behind(folder: Path) -> Iterator[None]:
 def _compile(folder: Path, ended: threading.Event) -> None:
     import compileall  # noqa: PLC0415  # not needed where the packages are there already
 
-    with suppress(OSError):
+    with suppress(OSError, MemoryError):
         for path in sorted(folder.rglob("*.py")):
             if ended.is_set():
                 return

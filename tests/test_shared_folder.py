@@ -124,7 +124,7 @@ def test_a_script_is_not_put_into_a_folder_that_a_stranger_made_anew(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(shared.state))
     scripts = Scripts()
-    folder = scripts.take(b"true", ".sh").parent
+    folder = Path(scripts.take(b"true", ".sh")).parent
     shutil.rmtree(folder)
     shared.stranger(f"mkdir {folder}")
     with pytest.raises(PermissionError, match="another user's"):

@@ -22,6 +22,7 @@ from checkpoint_action.api.checking import (
     text,
     whole,
 )
+from checkpoint_action.api.lacking import tells_of_lacks
 from checkpoint_action.api.resolving import resolve_job
 from checkpoint_action.api.result import result_of
 from checkpoint_action.errors import Kind, UsageError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["load_job", "plan", "run", "status"]
 
 
+@tells_of_lacks
 def load_job(path: str | os.PathLike[str], *, cwd: str | os.PathLike[str] | None = None) -> model.Job:
     """The job of a job file, for :func:`run`, :func:`plan` and :func:`status`.
 
@@ -57,6 +59,7 @@ def load_job(path: str | os.PathLike[str], *, cwd: str | os.PathLike[str] | None
     return resolve.load_job(text, os.fspath(path), resolve.JobDefaults(name=name, root=folder, base=folder))
 
 
+@tells_of_lacks
 def run(
     job: Job | model.Job,
     *,
@@ -196,6 +199,7 @@ def run(
         return result_of(ended, engine.handed_on(), journal.records)
 
 
+@tells_of_lacks
 def plan(
     job: Job | model.Job,
     *,
@@ -219,6 +223,7 @@ def plan(
     return foreseen(ready, paths, around, _selection(ready, only, first, force), trust_stat=verify == "stat").plan
 
 
+@tells_of_lacks
 def status(job: Job | model.Job | str, *, state_dir: str | os.PathLike[str] = ".") -> dict[str, Record]:
     """What is recorded of each step, by id: those of the job in its order, then others that are on record.
 

@@ -7,8 +7,7 @@ import select
 import sys
 import threading
 from contextlib import contextmanager
-from functools import singledispatchmethod
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from checkpoint_action.errors import OutputError
 from checkpoint_action.model import Status
@@ -143,6 +142,19 @@ class TerminalReport:
         self._columns = columns
         self._job: Job | None = None
         self._have_terminal: set[int] = set()  # positions of interactive steps that run
+        self._tellers: dict[type[events.Event], Callable[[Any], None]] = {
+            events.RunStarted: self._run_started,
+            events.StepSkipped: self._step_skipped,
+            events.StepRestored: self._step_restored,
+            events.ProgressRestored: self._progress_restored,
+            events.StepStarted: self._step_started,
+            events.StepRetried: self._step_retried,
+            events.StepEnded: self._step_ended,
+            events.StepBlocked: self._step_blocked,
+            events.StepHeld: self._step_held,
+            events.Warned: self._warned,
+            events.RunEnded: self._run_ended,
+        }
 
     def __call__(self, event: events.Event) -> None:
         """Tell of an event."""
@@ -150,7 +162,8 @@ class TerminalReport:
             self._ending(event)
         if self._view is not None:
             self._keep_apart(event, self._view)
-        self._tell(event)
+        if (tell := self._tellers.get(type(event))) is not None:
+            tell(event)
         for line in self._details.of(event) if self._details is not None else ():
             self._line(f"  {line}", "soft")
         if self._view is not None:
@@ -169,65 +182,50 @@ class TerminalReport:
         elif isinstance(event, events.RunEnded):
             view.close()
 
-    @singledispatchmethod
-    def _tell(self, event: events.Event) -> None:
-        pass  # nothing to say of the rest
-
-    @_tell.register
-    def _(self, event: events.RunStarted) -> None:
+    def _run_started(self, event: events.RunStarted) -> None:
         self._job = event.job
         self._line(f"job {event.job.name}: {REMINDER}")
 
     def _is_interactive(self, position: int) -> bool:
         return self._job is not None and self._job.steps[position].interactive
 
-    @_tell.register
-    def _(self, event: events.StepSkipped) -> None:
+    def _step_skipped(self, event: events.StepSkipped) -> None:
         log = f"; its log: {event.record.log}" if event.record.log else ""
         saves = duration(event.record.duration)
         self._step(event.position, f"skipped ({decision_text(event.decision)}), saves {saves}{log}", "calm")
 
-    @_tell.register
-    def _(self, event: events.StepRestored) -> None:
+    def _step_restored(self, event: events.StepRestored) -> None:
         took, saves = duration(event.seconds), duration(event.record.duration)
         self._step(event.position, f"restored in {took}, saves {saves}", "calm")
 
-    @_tell.register
-    def _(self, event: events.ProgressRestored) -> None:
+    def _progress_restored(self, event: events.ProgressRestored) -> None:
         self._step(event.position, f"goes on from what its last try left ({size(event.size)})")
 
-    @_tell.register
-    def _(self, event: events.StepStarted) -> None:
+    def _step_started(self, event: events.StepStarted) -> None:
         self._step(event.position, f"runs ({decision_text(event.decision)})", "head")
 
-    @_tell.register
-    def _(self, event: events.StepRetried) -> None:
+    def _step_retried(self, event: events.StepRetried) -> None:
         failed = ended_text(event.failed)
         self._step(event.position, f"{failed}; next try in {duration(event.wait)}", "warn", always=True)
 
-    @_tell.register
-    def _(self, event: events.StepEnded) -> None:
+    def _step_ended(self, event: events.StepEnded) -> None:
         undone = event.record.status is not Status.DONE
         log = f"; its log: {event.record.log}" if undone and event.record.log else ""
         kinds: dict[Status, Kind] = {Status.DONE: "good", Status.INTERRUPTED: "warn"}
         kind = kinds.get(event.record.status, "bad")
         self._step(event.position, f"{ended_text(event.record)}{log}", kind, always=undone)
 
-    @_tell.register
-    def _(self, event: events.StepBlocked) -> None:
+    def _step_blocked(self, event: events.StepBlocked) -> None:
         self._step(event.position, f"left: it needs '{event.need}', which is not done", "warn", always=True)
 
-    @_tell.register
-    def _(self, event: events.StepHeld) -> None:
+    def _step_held(self, event: events.StepHeld) -> None:
         if event.wanted:  # else the step that needs it tells
             self._step(event.position, f"left ({decision_text(event.decision)})", always=True)
 
-    @_tell.register
-    def _(self, event: events.Warned) -> None:
+    def _warned(self, event: events.Warned) -> None:
         self._line(f"warning: {event.message}", "warn", always=True)
 
-    @_tell.register
-    def _(self, event: events.RunEnded) -> None:
+    def _run_ended(self, event: events.RunEnded) -> None:
         kind: Kind = "good" if event.exit_code == 0 else "warn" if event.incomplete else "bad"
         self._line(f"job {event.job}: {totals(event, self._rate)}", kind)
         if event.exit_code >= 128:

@@ -203,9 +203,11 @@ class Engine:
                     self._beside.next()
         except BaseException:
             self._stop.request(15)  # we cannot go on: let no step run unwatched
-            with suppress(StateWriteError):
-                self._telling.catch_up()
-            self._beside.abandon()
+            try:
+                with suppress(StateWriteError):
+                    self._telling.catch_up()
+            finally:
+                self._beside.abandon()
             with suppress(StoreError):  # the first failure is the one that is told
                 self._keeping.finish(self._options.drain_on_stop, self._options.drain_on_stop)
             raise
@@ -306,8 +308,7 @@ class Engine:
             self._tell(events.StepStarted(position, decision, step.command))
             self._keeping.begin(position, step, self._planner.digests)
         parts, notes = self._planner.as_started(step, parts, self._running.values())
-        if step.log is None:
-            step = replace(step, log=log_of(self._job, step))
+        log = log_of(self._job, step)
         self._running[step.id] = step
         pending = Record(
             step=step.id,
@@ -316,7 +317,7 @@ class Engine:
             command=step.command,
             parts=parts,
             started=time.time(),
-            log=name_in(self._job.root, str(step.log)) if step.log else "",
+            log=name_in(self._job.root, log) if log else "",
         )
         # Where nothing is recorded of it, it runs again, whether the disk has kept that it started or not.
         meanwhile = self._in_a_row and step.id not in self._journal.records and step.on_crash == "rerun"
@@ -335,6 +336,7 @@ class Engine:
             output = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115  # closed when it has been shown
         say = _at_once if output is None else self._beside.say
         watcher = StepWatcher(
+            log,
             self._write if output is None else _into(output),
             lambda failed, wait: say(lambda: self._tell(events.StepRetried(position, _with(pending, failed), wait))),
             lambda text: say(lambda: self._tell(events.Warned(text))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StateWriteError, StoreError, kind_of_write
@@ -70,7 +71,7 @@ class Keeping:
             return
         self._checkpoints.look(step.id, digests)
         try:
-            size = self._checkpoints.restore_progress(step.id, self._lent.progress.make(step.id))
+            size = self._checkpoints.restore_progress(step.id, Path(self._lent.progress.make(step.id)))
         except (StoreError, OSError) as error:
             if self._stop.signum is not None:
                 raise StoppedError from error

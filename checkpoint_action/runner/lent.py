@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,9 +61,10 @@ class Lent:
 
     def close(self) -> None:
         """Take all of it back, except what unfinished steps have in their own folders."""
-        self.desk.close()
-        self.scripts.close()
-        self.folder.remove()
-        self.progress.clear()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        with ExitStack() as closing:  # whatever one of them fails at, the others go too
+            if self._temporary is not None:
+                closing.callback(self._temporary.cleanup)
+            closing.callback(self.progress.clear)
+            closing.callback(self.folder.remove)
+            closing.callback(self.scripts.close)
+            closing.callback(self.desk.close)

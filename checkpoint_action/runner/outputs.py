@@ -57,6 +57,9 @@ def locate(root: Path, name: str) -> str:
 def name_in(root: Path, path: str) -> str:
     """What an entry calls a path: relative to the workspace where it lies in it, else absolute."""
     path = os.path.normpath(path)
+    inside = os.path.join(root, "")
+    if path.startswith(inside):
+        return path[len(inside) :].replace(os.sep, "/")
     for real in (False, True):  # what links lead to has the workspace's real path
         try:
             return Path(path).relative_to(os.path.realpath(root) if real else root).as_posix()

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Planner", "plan_job"]
 
+_NOTHING = Layer()
+
 _BEFORE = {
     Status.FAILED: Reason.FAILED_BEFORE,
     Status.TIMEOUT: Reason.TIMED_OUT_BEFORE,
@@ -273,7 +275,9 @@ class Planner:
 def _owned(record: Record | None, step: Step, root: Path) -> Layer:
     """What a record says of paths: nothing once its step is not done, and only of those that it still declares."""
     if record is None or record.status is not Status.DONE:
-        return Layer()
+        return _NOTHING
+    if not record.layer.entries and not record.layer.deleted:
+        return record.layer
     if step.outputs == AUTO or _is_declared_alike(record, step, root):
         return record.layer
     entries = (

@@ -206,7 +206,11 @@ def run_command(
         alone = tree.group_is_gone()
     except BaseException:  # we cannot go on, and nothing may run unwatched
         watch.hush()
-        _end_tree(tree, 0.0, signal.SIGTERM, stop, clock)
+        try:
+            _end_tree(tree, 0.0, signal.SIGTERM, stop, clock)
+        except BaseException:
+            tree.kill()
+            raise
         raise
     finally:
         tree.close()

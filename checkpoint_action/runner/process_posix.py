@@ -71,9 +71,22 @@ class PosixTree:
         except BaseException:
             self._closing.close()
             raise
-        self._lineage = descendants.Lineage(self._process.pid, command.env.get(descendants.MARKER, ""))
         self._leads_group = not command.interactive
-        self._exit_notice = self._watch_exit()
+        try:
+            self._lineage = descendants.Lineage(self._process.pid, command.env.get(descendants.MARKER, ""))
+            self._exit_notice = self._watch_exit()
+        except BaseException:  # nobody is going to watch it
+            self._kill_unwatched()
+            self._close_output()
+            self._closing.close()
+            raise
+
+    def _kill_unwatched(self) -> None:
+        if self._leads_group:
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
 
     def _watch_exit(self) -> int | None:
         """A descriptor that becomes readable once the shell has ended."""

@@ -80,39 +80,43 @@ class ProgressFolders:
 
     def __init__(self, path: Path, steps: Sequence[str] = ()) -> None:
         self._path = path
+        self._base = os.path.join(path, "_")
         self._steps = frozenset(steps)
-        self._spare: list[Path] = []
+        self._spare: list[str] = []
         self._in_use: set[str] = set()
         self._lock = threading.Lock()
 
     def of(self, step: str) -> Path:
         """A step's folder, whether it is there or not; its name is none that Windows keeps for devices."""
-        return self._path / f"_{step}.progress"
+        return Path(self._place(step))
 
-    def make(self, step: str) -> Path:
+    def _place(self, step: str) -> str:
+        return f"{self._base}{step}.progress"
+
+    def make(self, step: str) -> str:
         """A step's folder; from whatever thread.
 
         :raises OSError: it cannot be made.
         """
-        folder = self.of(step)
+        folder = self._place(step)
         mode = _mode(folder)
         if stat.S_ISLNK(mode):
-            folder.unlink()
+            os.unlink(folder)
         if not stat.S_ISDIR(mode):
             with self._lock:
                 self._make(folder)
         return folder
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: str) -> None:
         while self._spare:
             spare = self._spare.pop()
             if stat.S_IMODE(_mode(spare)) == _PRIVATE and _is_empty(spare):
-                spare.rename(folder)
+                os.rename(spare, folder)
                 return
-            discard(spare)
+            discard(Path(spare))
         self._path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         check_owner(self._path.parent, [self._path])
-        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        Path(folder).mkdir(mode=_PRIVATE, exist_ok=True)
 
     def keep_apart(self, step: str) -> None:
         """Something of a step may still use its folder, which then is nobody else's."""
@@ -121,14 +125,14 @@ class ProgressFolders:
 
     def forget(self, step: str) -> None:
         """Take back a step's folder: it is done, or to begin anew."""
-        folder = self.of(step)
+        folder = self._place(step)
         if stat.S_ISLNK(_mode(folder)):
-            folder.unlink()
+            os.unlink(folder)
         with self._lock:
             if step not in self._in_use and _is_empty(folder):
                 self._spare.append(folder)
                 return
-        discard(folder)
+        discard(Path(folder))
 
     def left(self) -> list[str]:
         """Ids of the steps whose folders are there."""
@@ -162,7 +166,7 @@ def discard(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _mode(path: Path) -> int:
+def _mode(path: str) -> int:
     """Kind and permissions of what is there; 0 where nothing is."""
     try:
         return os.lstat(path).st_mode
@@ -170,7 +174,7 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _is_empty(folder: Path) -> bool:
+def _is_empty(folder: str) -> bool:
     try:
         with os.scandir(folder) as found:
             return next(found, None) is None

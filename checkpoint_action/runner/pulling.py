@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.errors import StoreError
@@ -114,7 +115,7 @@ def pull(
             if unfinished is None or unfinished.partial is None:
                 continue
             try:
-                if checkpoints.restore_progress(step.id, progress.make(step.id)) is not None:
+                if checkpoints.restore_progress(step.id, Path(progress.make(step.id))) is not None:
                     continued.append(step.id)
             except (StoreError, OSError) as error:
                 failed(unfinished)

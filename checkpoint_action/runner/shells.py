@@ -76,54 +76,59 @@ class Scripts:
 
     def __init__(self) -> None:
         self.token = os.urandom(8).hex()
-        self._folder: Path | None = None
+        self._folder = ""
         self._made = 0
-        self._free: dict[str, list[Path]] = {}
+        self._free: dict[str, list[str]] = {}
         self._lock = threading.Lock()
 
-    def take(self, data: bytes, suffix: str) -> Path:
+    def take(self, data: bytes, suffix: str) -> str:
         """A file with a text, until it is given back.
 
         :raises OSError: it cannot be written.
         """
         with self._lock:
-            if self._folder is None or not self._folder.is_dir():  # a step may clear up all that is temporary
-                self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{self.token}-"))
+            if not os.path.isdir(self._folder):  # a step may clear up all that is temporary
+                self._folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{self.token}-")
                 self._free.clear()
-            check_owner(self._folder.parent, [self._folder])  # of that name, somebody else may have made one since
+            # Of that name, somebody else may have made one since.
+            check_owner(os.path.dirname(self._folder), [self._folder])
             free = self._free.setdefault(suffix, [])
             if free:
                 script = free.pop()
             else:
                 self._made += 1
-                script = self._folder / f"step-{self._made}{suffix}"
+                script = os.path.join(self._folder, f"step-{self._made}{suffix}")
         _write_over(script, data)
         return script
 
-    def give_back(self, script: Path, *, alone: bool) -> None:
+    def give_back(self, script: str, *, alone: bool) -> None:
         """A shell has ended.
 
         :param alone: whether nothing is left that could still read the file.
         """
         if alone:
             with self._lock:
-                self._free.setdefault(script.suffix, []).append(script)
+                self._free.setdefault(os.path.splitext(script)[1], []).append(script)
         else:
             with suppress(OSError):  # it is gone, or somebody has it open on Windows
-                script.unlink()
+                os.unlink(script)
 
     def close(self) -> None:
         """Remove the folder."""
-        if self._folder is not None:
+        if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _write_over(path: Path, data: bytes) -> None:
+def _write_over(path: str, data: bytes) -> None:
     """Without emptying the file first, which has some file systems put the new content on the disk at once."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(number, "wb") as file:
-        file.write(data)
-        file.truncate()
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(number, view) :]
+        os.ftruncate(number, len(data))
+    finally:
+        os.close(number)
 
 
 class ShellCommand(NamedTuple):
@@ -134,7 +139,7 @@ class ShellCommand(NamedTuple):
     """
 
     argv: tuple[str, ...]
-    script: Path | None = None
+    script: str | None = None
 
 
 def shell_command(step: Step, env: Mapping[str, str], scripts: Scripts) -> ShellCommand:
@@ -158,7 +163,7 @@ def shell_command(step: Step, env: Mapping[str, str], scripts: Scripts) -> Shell
     elif step.shell == SYSTEM_SHELL:
         text = f"@echo off\n{text}".replace("\n", "\r\n")
     script = scripts.take(text.encode("utf-8", "surrogateescape"), suffix)
-    return ShellCommand(tuple(word.replace("{0}", str(script)) for word in words), script)
+    return ShellCommand(tuple(word.replace("{0}", script) for word in words), script)
 
 
 def forget_scripts(folder: str, token: str) -> None:

@@ -46,6 +46,7 @@ _OUTPUT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | g
 class StepWatcher:
     """What a running step tells, from whatever thread it runs in.
 
+    :param log: the file that its output goes to besides; empty where it goes to none.
     :param write: gets its output.
     :param retrying: told of a failed try that another follows, and the seconds before it.
     :param warn: told of what a person should know.
@@ -55,6 +56,7 @@ class StepWatcher:
     :param started: told of each try once its shell runs, before it gets any output: for what may take its time.
     """
 
+    log: str
     write: Callable[[bytes], None]
     retrying: Callable[[Try, float], None]
     warn: Callable[[str], None]
@@ -258,7 +260,7 @@ class StepRunner:
             **files.variables(),
             "CHECKPOINT_JOB": self._job.name,
             "CHECKPOINT_STEP": step.id,
-            "CHECKPOINT_DIR": str(self._lent.progress.make(step.id)),
+            "CHECKPOINT_DIR": self._lent.progress.make(step.id),
             "CHECKPOINT_STEPS": str(self._lent.folder.outputs_file(seen, token)),
             MARKER: token,
         }
@@ -272,18 +274,19 @@ class StepRunner:
         return Limits(step.timeout, step.idle_timeout, self._seconds_left(), self._grace, step.leftovers == "kill")
 
     def _open_log(self, step: Step, watcher: StepWatcher) -> int | None:
-        if step.log is None:
+        if not watcher.log:
             return None
         try:
-            if not os.path.isdir(os.path.dirname(step.log)):  # noqa: PTH112, PTH120  # for speed
-                step.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return _open_to_write(step.log)
+            folder = os.path.dirname(watcher.log)  # noqa: PTH120  # for speed
+            if folder and not os.path.isdir(folder):  # noqa: PTH112
+                os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+            return _open_to_write(watcher.log)
         except OSError as error:
-            watcher.warn(f"step '{step.id}': cannot write its log {step.log}: {error.strerror}")
+            watcher.warn(f"step '{step.id}': cannot write its log {watcher.log}: {error.strerror}")
             return None
 
     def _lost(self, step: Step, error: OSError, watcher: StepWatcher) -> None:
-        watcher.warn(f"step '{step.id}': its log {step.log} ends early: {error.strerror}")
+        watcher.warn(f"step '{step.id}': its log {watcher.log} ends early: {error.strerror}")
 
     def _declared(self, step: Step) -> Layer:
         if step.outputs == AUTO or not step.outputs:
@@ -291,7 +294,7 @@ class StepRunner:
         return collect(step.outputs, step.cwd, self._job.root, self._digests)
 
 
-def _open_to_write(path: Path) -> int:
+def _open_to_write(path: str) -> int:
     """Open a file that takes output without ever waiting for a reader.
 
     :raises OSError: it cannot be opened, or is nothing that keeps what is written: a pipe, a socket.

@@ -34,6 +34,7 @@ _TEXT = frozenset({str})
 MODE = re.compile(r"[0-7]{4}")
 DIGEST = re.compile(r"[0-9a-f]{64}|")
 _ALIKE = ("fingerprint", "result", "command")
+_CODES = ("exit_code", "signal")
 _NO_LAYER = Layer()
 _NO_VALUES = Values()
 PLAIN = re.compile(r"[ -~]{1,512}")
@@ -51,7 +52,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "mode": f"{entry.mode:04o}",
         "mtime_ns": entry.mtime_ns,
     }
-    return value | _unless_default(size=(entry.size, 0), sha256=(entry.sha256, ""), target=(entry.target, ""))
+    return value | _given(size=entry.size, sha256=entry.sha256, target=entry.target)
 
 
 def entry_from_json(value: object, where: str = "entry") -> Entry:
@@ -88,10 +89,10 @@ def entry_from_json(value: object, where: str = "entry") -> Entry:
 
 def layer_to_json(layer: Layer) -> dict[str, Any]:
     """``layer`` as a JSON object."""
-    return _unless_default(
-        entries=([entry_to_json(entry) for entry in layer.entries], []),
-        deleted=(list(layer.deleted), []),
-        before=(dict(layer.before), {}),
+    return _given(
+        entries=[entry_to_json(entry) for entry in layer.entries],
+        deleted=list(layer.deleted),
+        before=dict(layer.before),
     )
 
 
@@ -125,21 +126,21 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "fingerprint": record.fingerprint,
         "command": record.command,
     }
-    return value | _unless_default(
-        parts=(dict(record.parts), {}),
-        exit_code=(record.exit_code, None),
-        signal=(record.signal, None),
-        tries=(record.tries, 0),
-        started=(record.started, 0.0),
-        duration=(record.duration, 0.0),
-        error=(record.error, ""),
-        layer=(layer_to_json(record.layer), {}),
-        result=(record.result, ""),
-        log=(record.log, ""),
-        archive=(record.archive and archive_to_json(record.archive), None),
-        values=(_values_to_json(record.values), {}),
-        withheld=(list(record.withheld), []),
-        partial=(record.partial and _partial_to_json(record.partial), None),
+    return value | _given(
+        parts=dict(record.parts),
+        exit_code=record.exit_code,
+        signal=record.signal,
+        tries=record.tries,
+        started=record.started,
+        duration=record.duration,
+        error=record.error,
+        layer=layer_to_json(record.layer),
+        result=record.result,
+        log=record.log,
+        archive=record.archive and archive_to_json(record.archive),
+        values=_values_to_json(record.values),
+        withheld=list(record.withheld),
+        partial=record.partial and _partial_to_json(record.partial),
     )
 
 
@@ -198,12 +199,7 @@ def record_of_many(value: Any, known: dict[str, str], step: str | None = None) -
 
 
 def _values_to_json(values: Values) -> dict[str, Any]:
-    return _unless_default(
-        env=(dict(values.env), {}),
-        path=(list(values.path), []),
-        outputs=(dict(values.outputs), {}),
-        summary=(values.summary, ""),
-    )
+    return _given(env=dict(values.env), path=list(values.path), outputs=dict(values.outputs), summary=values.summary)
 
 
 def _values_from_json(value: object, where: str) -> Values:
@@ -213,9 +209,7 @@ def _values_from_json(value: object, where: str) -> Values:
 
 def _partial_to_json(partial: Partial) -> dict[str, Any]:
     value: dict[str, Any] = {"archive": archive_to_json(partial.archive)}
-    return value | _unless_default(
-        workspace=(layer_to_json(partial.workspace), {}), folder=(layer_to_json(partial.folder), {})
-    )
+    return value | _given(workspace=layer_to_json(partial.workspace), folder=layer_to_json(partial.folder))
 
 
 def _partial_from_json(value: object, where: str) -> Partial:
@@ -228,8 +222,9 @@ def _partial_from_json(value: object, where: str) -> Partial:
     )
 
 
-def _unless_default(**fields: tuple[object, object]) -> dict[str, Any]:
-    return {name: value for name, (value, default) in fields.items() if value != default}
+def _given(**fields: Any) -> dict[str, Any]:
+    """Those of the fields that say something; a code of 0 does."""
+    return {name: value for name, value in fields.items() if value or (value == 0 and name in _CODES)}
 
 
 class _Fields:

@@ -41,10 +41,12 @@ class Commands:
     """Stands in for the process runner: what each step's next tries do; by default they end well.
 
     :ivar ran: ids of the steps whose commands were started.
+    :ivar begins: told of each that starts.
     """
 
     ends: dict[str, list[Any]] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
+    begins: Callable[[str], None] = lambda _name: None
 
     def __call__(
         self,
@@ -55,9 +57,10 @@ class Commands:
         *,
         started: Callable[[], None],
     ) -> Outcome:
-        started()
         name = command.env["CHECKPOINT_STEP"]
         self.ran.append(name)
+        self.begins(name)
+        started()
         todo = self.ends.get(name, [])
         end = todo.pop(0) if todo else 0
         if callable(end):
@@ -372,8 +375,9 @@ def test_a_state_that_cannot_be_written_stops_the_run_and_names_the_step(
 
 
 def synced(world: World, monkeypatch: pytest.MonkeyPatch, *steps: Step, **more: Any) -> list[str]:
-    """Events and syncs of the journal in order."""
+    """Events, syncs of the journal and commands that start, in order."""
     rows: list[str] = []
+    world.commands.begins = rows.append
     real = AppendedFile.sync
 
     def sync(file: AppendedFile, end: int | None = None) -> None:
@@ -403,8 +407,23 @@ def test_a_step_is_told_of_once_it_is_on_the_disk_and_the_next_start_goes_with_i
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = synced(world, monkeypatch, *world.chain("a", "b"))
-    between = ["sync", "StepEnded", "StepStarted"]
-    assert found == ["sync", "StepStarted", *between, "sync", "StepEnded", "RunEnded"]
+    first, then = ["a", "sync", "StepStarted"], ["b", "sync", "StepEnded", "StepStarted"]
+    assert found == [*first, *then, "sync", "StepEnded", "RunEnded"]
+
+
+def test_a_step_starts_once_that_is_on_the_disk_where_something_else_is_recorded_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(world.step("a"))
+    found = synced(world, monkeypatch, world.step("a"), forced=True)
+    assert found == ["sync", "StepStarted", "a", "sync", "StepEnded", "RunEnded"]
+
+
+def test_a_step_that_must_not_run_twice_starts_once_that_is_on_the_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = synced(world, monkeypatch, world.step("a", on_crash="stop"))
+    assert found == ["sync", "StepStarted", "a", "sync", "StepEnded", "RunEnded"]
 
 
 def test_where_files_are_looked_at_before_the_next_start_the_end_is_on_the_disk_before(
@@ -412,7 +431,19 @@ def test_where_files_are_looked_at_before_the_next_start_the_end_is_on_the_disk_
 ) -> None:
     (world.root / "in").touch()
     found = synced(world, monkeypatch, world.step("a"), world.step("b", inputs=("in",)))
-    assert found[2:5] == ["sync", "StepEnded", "sync"]
+    assert found[3:6] == ["sync", "StepEnded", "b"]
+
+
+def test_where_the_disk_fails_the_step_that_has_started_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_file: AppendedFile, _end: int | None = None) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(AppendedFile, "sync", fail)
+    begin = time.monotonic()
+    with pytest.raises(StateWriteError, match="did not get into"):
+        world.run(world.step("a", command="sleep 600; touch went-on"), real=True)
+    assert time.monotonic() - begin < 300
+    assert not (world.root / "went-on").exists()
 
 
 # Real commands.

@@ -30,14 +30,14 @@ def lent(paths: StatePaths | None) -> Lent:
 
 def test_only_what_unfinished_steps_have_outlives_the_run(paths: StatePaths) -> None:
     one = lent(paths)
-    (one.progress.make("a") / "x").write_text("kept")
+    (Path(one.progress.make("a")) / "x").write_text("kept")
     one.progress.make("b")
     prefix = one.desk.open_for("token", lambda: "saved")
     assert request_save(prefix) == "saved"
     one.close()
     assert sorted(path.name for path in paths.folder.iterdir()) == [".checkpoint-run-demo.progress"]
     other = lent(paths)
-    assert (other.progress.make("a") / "x").read_text() == "kept"
+    assert (Path(other.progress.make("a")) / "x").read_text() == "kept"
     other.progress.forget("a")
     other.close()
     assert list(paths.folder.iterdir()) == []
@@ -54,7 +54,7 @@ def test_a_request_after_the_end_is_told_so(paths: StatePaths) -> None:
 def test_without_a_place_for_the_state_all_of_it_is_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     one = lent(None)
-    (one.progress.make("a") / "x").touch()
+    (Path(one.progress.make("a")) / "x").touch()
     assert one.folder.path.is_relative_to(tmp_path)
     one.close()
     assert list(tmp_path.iterdir()) == []

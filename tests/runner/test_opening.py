@@ -45,7 +45,7 @@ def test_the_lock_is_held_as_long_as_the_context_is_open(here: Here) -> None:
     def run_that_breaks_off() -> None:
         with here.opened() as (job, journal):
             assert JobLock(here.paths.lock).held()
-            assert log_of(job, job.steps[0]) == here.paths.logs / "a.log"
+            assert log_of(job, job.steps[0]) == str(here.paths.logs / "a.log")
             journal.finish(Record("a", Status.DONE, "f", "true"))
             raise RuntimeError
 
@@ -58,7 +58,7 @@ def test_the_lock_is_held_as_long_as_the_context_is_open(here: Here) -> None:
 def test_without_logs_none_is_named(here: Here) -> None:
     with here.opened(logs=False) as (job, journal):
         journal.close()
-    assert log_of(job, job.steps[0]) is None
+    assert log_of(job, job.steps[0]) == ""
     assert not here.paths.logs.exists()
 
 

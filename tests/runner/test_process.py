@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import os
 import shlex
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from checkpoint_action.runner.descendants import MARKER, adopt_orphans
@@ -457,3 +459,24 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@linux
+def test_a_command_that_cannot_be_watched_is_ended(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_given: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def no_thread(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(os, "pidfd_open", none)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(RuntimeError, match="new thread"):
+        shell.run("touch begun; sleep 4331")
+    assert not [one for one in psutil.process_iter() if "4331" in _words_of(one)]
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        return list(process.cmdline())
+    return []

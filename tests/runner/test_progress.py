@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,6 @@ from tests.runner.jobs import as_nobody, job, step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and odd names as POSIX has them")
 
@@ -299,11 +299,11 @@ def test_nothing_is_read_where_only_the_names_matter(world: World, monkeypatch: 
 
 def test_a_folder_is_made_for_its_owner_only_and_lasts_until_it_is_forgotten(tmp_path: Path) -> None:
     folders = ProgressFolders(tmp_path / "state" / "progress")
-    folder = folders.make("a")
+    folder = Path(folders.make("a"))
     assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "deep").mkdir()
     (folder / "deep/x").touch()
-    assert folders.make("a") == folder
+    assert Path(folders.make("a")) == folder
     assert (folder / "deep/x").exists()
     folders.forget("a")
     assert not folder.exists()
@@ -313,14 +313,14 @@ def test_a_folder_is_made_for_its_owner_only_and_lasts_until_it_is_forgotten(tmp
 
 def test_a_folder_that_a_try_has_removed_is_there_for_the_next(tmp_path: Path) -> None:
     folders = ProgressFolders(tmp_path / "progress", ["a", "b"])
-    folders.make("a").rmdir()
-    assert folders.make("a").is_dir()
+    Path(folders.make("a")).rmdir()
+    assert Path(folders.make("a")).is_dir()
 
 
 def test_only_folders_with_something_in_them_outlive_the_run(tmp_path: Path) -> None:
     folders = ProgressFolders(tmp_path / "progress", ["a", "b", "c"])
-    folders.make("a")
-    (folders.make("b") / "x").touch()
+    Path(folders.make("a"))
+    (Path(folders.make("b")) / "x").touch()
     folders.clear()
     assert [path.name for path in (tmp_path / "progress").iterdir()] == ["_b.progress"]
 
@@ -330,11 +330,11 @@ def test_a_link_in_the_place_of_the_folder_is_neither_followed_nor_kept(world: W
     (tmp_path / "home").mkdir()
     (tmp_path / "home/secret").write_text("secret")
     folders = ProgressFolders(tmp_path / "progress", ["a"])
-    folders.make("a").rmdir()
+    Path(folders.make("a")).rmdir()
     folders.of("a").symlink_to(tmp_path / "home")
     world.folder = folders.of("a")
     assert world.progress().folder == Layer()
-    assert list(folders.make("a").iterdir()) == []
+    assert list(Path(folders.make("a")).iterdir()) == []
     folders.of("a").rmdir()
     folders.of("a").symlink_to(tmp_path / "home")
     folders.forget("a")
@@ -345,16 +345,16 @@ def test_a_link_in_the_place_of_the_folder_is_neither_followed_nor_kept(world: W
 
 def test_a_folder_left_empty_becomes_the_next_steps(tmp_path: Path) -> None:
     folders = ProgressFolders(tmp_path / "progress", ["a", "b"])
-    made = folders.make("a").stat().st_ino
+    made = Path(folders.make("a")).stat().st_ino
     folders.forget("a")
-    assert folders.make("b").stat().st_ino == made
+    assert Path(folders.make("b")).stat().st_ino == made
     assert not folders.of("a").exists()
 
 
 @pytest.mark.parametrize("how", ["in use", "written to", "open to all"])
 def test_a_folder_that_is_not_as_it_was_becomes_nobody_elses(tmp_path: Path, how: str) -> None:
     folders = ProgressFolders(tmp_path / "progress", ["a", "b"])
-    folder = folders.make("a")
+    folder = Path(folders.make("a"))
     if how == "in use":
         folders.keep_apart("a")
     folders.forget("a")
@@ -362,7 +362,7 @@ def test_a_folder_that_is_not_as_it_was_becomes_nobody_elses(tmp_path: Path, how
         (folder / "late").touch()
     if how == "open to all":
         folder.chmod(0o777)
-    other = folders.make("b")
+    other = Path(folders.make("b"))
     assert list(other.iterdir()) == []
     assert other.stat().st_mode & 0o777 == 0o700
     assert not folder.exists()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checkpoint_action.errors import StateWriteError, StoreError, UsageError
 from checkpoint_action.runner import save_requests as module
 from checkpoint_action.runner.save_requests import SaveDesk, request_save
+from checkpoint_action.store import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +94,92 @@ def failing(error: Exception) -> Callable[[], str]:
         raise error
 
     return save
+
+
+def no_threads(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Have the system give none of a name any more."""
+    start = threading.Thread.start
+
+    def started(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", started)
+
+
+def test_a_desk_for_which_there_is_no_thread_says_only_that(desk: SaveDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        no_threads(patched, "save-requests")
+        with pytest.raises(RuntimeError, match=r"^can't start new thread$"):
+            desk.open_for("token", lambda: "saved")
+        desk.close_for("token")
+        desk.close()
+
+
+def test_a_desk_that_gets_its_thread_later_serves(desk: SaveDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        no_threads(patched, "save-requests")
+        with pytest.raises(RuntimeError):
+            desk.open_for("first", lambda: "saved")
+    assert request_save(desk.open_for("second", lambda: "saved")) == "saved"
+
+
+def test_a_save_for_which_there_is_no_thread_is_made_without(desk: SaveDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_threads(monkeypatch, "save")
+    prefix = desk.open_for("token", lambda: "saved")
+    assert [request_save(prefix) for _ in range(2)] == ["saved", "saved"]
+    begun = threading.Event()
+    go = threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        go.wait(PATIENCE)
+        return "slow"
+
+    asking = Asking(desk.open_for("slow", slow))
+    assert begun.wait(PATIENCE)
+    closing = threading.Thread(target=desk.close_for, args=("slow",), daemon=True)
+    closing.start()
+    closing.join(0.3)
+    assert closing.is_alive(), "the end of the step waits for it, too"
+    go.set()
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+    assert asking.heard() == "slow"
+
+
+def test_a_save_that_there_is_no_memory_for_says_so(desk: SaveDesk) -> None:
+    with pytest.raises(StateWriteError, match=r"^not saved: there is too little memory, "):
+        request_save(desk.open_for("token", failing(MemoryError())))
+
+
+def test_an_answer_that_there_is_no_memory_for_comes_later(desk: SaveDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    replacing, lacks = atomic.replacing, [True, True]
+
+    def forgetful(path: Path) -> Any:
+        if lacks and lacks.pop():
+            raise MemoryError
+        return replacing(path)
+
+    monkeypatch.setattr(module, "replacing", forgetful)
+    assert request_save(desk.open_for("token", lambda: "saved")) == "saved"
+    assert lacks == []
+
+
+def test_a_request_that_there_is_no_memory_to_pass_on_waits_for_the_next_look(
+    desk: SaveDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pass_on, lacks = SaveDesk._pass_on, [True, True]
+
+    def forgetful(desk: SaveDesk, request: Path) -> None:
+        if lacks and lacks.pop():
+            raise MemoryError
+        pass_on(desk, request)
+
+    monkeypatch.setattr(SaveDesk, "_pass_on", forgetful)
+    assert request_save(desk.open_for("token", lambda: "saved")) == "saved"
+    assert lacks == []
 
 
 def test_a_token_that_nobody_knows_is_told_that_its_step_is_over(desk: SaveDesk, folder: Path) -> None:
