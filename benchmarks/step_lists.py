@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.peers import Tool
 
-__all__ = ["FLOORS", "TRIVIAL", "Contestant", "in_a_row", "job_file", "python", "side_by_side"]
+__all__ = ["FLOORS", "RECORDED", "TRIVIAL", "Contestant", "in_a_row", "job_file", "python", "side_by_side"]
 
 TRIVIAL = "true;"
 """A command that does nothing. With the semicolon make takes a shell for it, as all the others do."""
@@ -41,6 +41,9 @@ FLOORS = {
     "Python: 600 bytes and `fsync`": _SYNCING,
 }
 """What no such tool in Python goes below, by name: a script with the number of steps to be filled in."""
+
+RECORDED = "Python that runs and records them, and nothing else"
+"""The name of `step_floor.py`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ A trivial step is `true;`, which every tool gives to `sh -c`. Ours records that 
 the next one starts, and waits for the disk each time; none of the others does that. All contestants alternate, so
 that what else the machine does hits all alike, and each run has a new folder: file systems are slow where much has just
 been removed, so all folders go at the end. Beside them stands what no such tool in Python goes below: starting the
-shells and nothing else, and writing and syncing as many lines. Prints Markdown tables.
+shells and nothing else, writing and syncing as many lines, and both together (`step_floor.py`). Prints Markdown tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.lines import Line, at_most, below, faster, load_now
 from benchmarks.measure import Folder, Spent
-from benchmarks.step_lists import FLOORS, Contestant, in_a_row, job_file, python, side_by_side
+from benchmarks.step_lists import FLOORS, RECORDED, Contestant, in_a_row, job_file, python, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,6 +124,7 @@ def _contest(folders: _Folders, contestants: Sequence[Contestant], count: int, r
 
 def _floors(folders: _Folders, count: int, rounds: int) -> dict[str, Spent]:
     argvs = {name: python(script.format(count=count)) for name, script in FLOORS.items()}
+    argvs[RECORDED] = (sys.executable, str(Path(__file__).with_name("step_floor.py")), str(count))
     return _alternating({name: lambda argv=argv: folders.new().measure(argv) for name, argv in argvs.items()}, rounds)  # type: ignore[misc]
 
 
@@ -196,7 +197,11 @@ def _measure(top: Path, parts: Sequence[str], *, steps: int, beside: int, rounds
         load, (ours, others) = load_now(), in_a_row(steps)
         rows = _contest(folders, [*ours, *others], steps, rounds)
         table = [_line(f"{steps:,} trivial steps in a row", rows[0], row, load) for row in rows[len(ours) :]]
-        found = found._replace(row=rows, floors=_floors(folders, steps, rounds), lines=[*found.lines, *table])
+        floors = _floors(folders, steps, rounds)
+        assert rows[0].spent is not None
+        work = f"{steps:,} trivial steps in a row"
+        table.append(Line(work=work, peer=RECORDED, ours=rows[0].spent.wall, theirs=floors[RECORDED].wall, load=load))
+        found = found._replace(row=rows, floors=floors, lines=[*found.lines, *table])
     if "scaling" in parts:
         load, grown = load_now(), _scaling(folders, steps, rounds)
         found = found._replace(grown=grown, lines=[*found.lines, *_growth_lines(grown, load)])
