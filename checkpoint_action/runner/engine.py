@@ -135,7 +135,6 @@ class Engine:
             seconds_left=self._seconds_left,
         )
         self._beside = Beside()
-        self._in_a_row = options.jobs == 1 and not self._keeping.is_active
         self._done: list[str] = []  # steps whose own folders are to go
         self._latest: tuple[str, ...] | Literal["auto"] = ()  # outputs of the step that was looked at last
         self._blocked: set[str] = set()
@@ -320,7 +319,7 @@ class Engine:
             log=name_in(self._job.root, log) if log else "",
         )
         # Where nothing is recorded of it, it runs again, whether the disk has kept that it started or not.
-        meanwhile = self._in_a_row and step.id not in self._journal.records and step.on_crash == "rerun"
+        meanwhile = not self._keeping.is_active and step.id not in self._journal.records and step.on_crash == "rerun"
         self._journal.start(pending, sync=not meanwhile)
         self._planner.recorded(pending)
         if not self._keeping.is_active:  # told after the start is recorded, so that one wait for the disk is enough
@@ -395,7 +394,7 @@ class Engine:
 
     def _starts_another(self) -> bool:
         """Whether another step starts at once, so that the disk is waited for once for both."""
-        if not self._in_a_row or not self._schedule or self._halted():
+        if self._keeping.is_active or not self._schedule or self._halted():
             return False
         return self._planner.needs_no_look(self._job.steps[self._schedule.next()])
 

@@ -434,6 +434,36 @@ def test_where_files_are_looked_at_before_the_next_start_the_end_is_on_the_disk_
     assert found[3:6] == ["sync", "StepEnded", "b"]
 
 
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_nothing_is_told_before_all_that_is_recorded_is_on_the_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    unsynced: set[AppendedFile] = set()
+    append, sync = AppendedFile.append, AppendedFile.sync
+
+    def appending(file: AppendedFile, data: bytes, *, sync: bool = True) -> None:
+        unsynced.add(file)
+        append(file, data, sync=sync)
+
+    def syncing(file: AppendedFile, end: int | None = None) -> None:
+        sync(file, end)
+        unsynced.discard(file)
+
+    class Told(list[events.Event]):
+        def append(self, event: events.Event) -> None:
+            super().append(event)
+            assert not unsynced, event
+
+    monkeypatch.setattr(AppendedFile, "append", appending)
+    monkeypatch.setattr(AppendedFile, "sync", syncing)
+    world.told = Told()
+    world.commands.ends = {"s3": [1]}
+    ended = world.run(*(world.step(f"s{number}") for number in range(9)), jobs=jobs, continue_on_error=True)
+    assert (len(ended.ran), ended.failed) == (9, ("s3",))
+    kinds = [kind.split()[0] for kind in world.kinds()]
+    assert (kinds.count("StepStarted"), kinds.count("StepEnded")) == (9, 9)
+
+
 def test_where_the_disk_fails_the_step_that_has_started_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_file: AppendedFile, _end: int | None = None) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
