@@ -183,7 +183,7 @@ def test_at_each_size_of_memory_a_run_works_or_says_that_it_lacks_it(
     if words == ["--store"]:
         words = ["--store", (tmp_path / "store").as_uri(), "--run-id", "1"]
     codes = set()
-    for size in sizes_to_try(least, words, tmp_path, 8):
+    for size in sizes_to_try(least, words, tmp_path, 4):
         room = Room(tmp_path / str(size))
         ended = room.run(*words, size=size)
         codes.add(ended.returncode)
@@ -207,7 +207,7 @@ def test_where_python_just_starts_a_run_says_so(tmp_path: Path, least: int) -> N
 def test_all_verbs_say_so(tmp_path: Path, least: int, words: list[str]) -> None:
     room = Room(tmp_path)
     assert room.run().returncode == 0
-    for more in range(0, 8, 2):
+    for more in (0, 4):
         ended = room.run(*words, size=least + more * STEP)
         if ended.returncode not in (0, 2):  # of what there is to be said, too
             assert (ended.returncode, ended.stderr) == (5, MEMORY), more
@@ -218,7 +218,7 @@ def test_all_verbs_say_so(tmp_path: Path, least: int, words: list[str]) -> None:
 @posix
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["-j", "2"], ["--store"]], ids=str)
-@pytest.mark.parametrize("threads", range(5))
+@pytest.mark.parametrize("threads", [0, 1, 3])
 def test_with_few_threads_a_run_works_or_says_that_it_lacks_them(
     tmp_path: Path, words: list[str], threads: int
 ) -> None:

@@ -81,7 +81,7 @@ def test_where_python_just_starts_it_is_one_annotation(workflow: Workflow, tmp_p
     assert (ended.code, ended.log) == (5, f"::error title=checkpoint-run CPR306::{MEMORY}\n")
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", [0, 2, 5])
 def test_at_each_size_of_memory_it_works_or_says_that_it_lacks_it(
     workflow: Workflow, tmp_path: Path, part: int
 ) -> None:
@@ -89,7 +89,7 @@ def test_at_each_size_of_memory_it_works_or_says_that_it_lacks_it(
     judge(workflow, limited(tmp_path, begin + part * 20 * 1024))
 
 
-@pytest.mark.parametrize("threads", range(6))
+@pytest.mark.parametrize("threads", [0, 1, 4])
 def test_with_few_threads_it_works_or_says_that_it_lacks_them(workflow: Workflow, tmp_path: Path, threads: int) -> None:
     python = tmp_path / "python"
     python.write_text(THREADS.format(python=sys.executable, threads=threads))
