@@ -28,7 +28,7 @@ from checkpoint_action.report.words import duration, worth_saying
 from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.digest_index import kept_digests
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.events import StepsKept, Warned
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.guardian import Guardian
@@ -37,6 +37,7 @@ from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.masks import hide, secret_texts
 from checkpoint_action.runner.progress import discard
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals

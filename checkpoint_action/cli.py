@@ -163,8 +163,9 @@ def _run_locked(
 ) -> int:
     from checkpoint_action.intent import SIGNING_KEY, state_paths  # noqa: PLC0415  # only what the verb needs
     from checkpoint_action.runner.descendants import adopt_orphans  # noqa: PLC0415
-    from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
+    from checkpoint_action.runner.engine import Engine  # noqa: PLC0415
     from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
+    from checkpoint_action.runner.run_options import RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
     from checkpoint_action.runner.stop import StopRequest  # noqa: PLC0415
     from checkpoint_action.showing import Showing  # noqa: PLC0415

@@ -13,11 +13,12 @@ import pytest
 from checkpoint_action.model import Action, Reason
 from checkpoint_action.runner import events, uploads
 from checkpoint_action.runner.checkpoints import Checkpoints
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.plan import plan_job
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.stop import StopRequest
 from tests.console import Console, lines_of

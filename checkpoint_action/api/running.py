@@ -118,11 +118,12 @@ def run(
     # Only what runs needs all this.
     from checkpoint_action.report.hiding import Hiding  # noqa: PLC0415
     from checkpoint_action.runner.digest_index import kept_digests  # noqa: PLC0415
-    from checkpoint_action.runner.engine import Engine, RunOptions  # noqa: PLC0415
+    from checkpoint_action.runner.engine import Engine  # noqa: PLC0415
     from checkpoint_action.runner.events import Warned  # noqa: PLC0415
     from checkpoint_action.runner.guardian import Guardian  # noqa: PLC0415
     from checkpoint_action.runner.masks import secret_texts  # noqa: PLC0415
     from checkpoint_action.runner.opening import opened  # noqa: PLC0415
+    from checkpoint_action.runner.run_options import RunOptions  # noqa: PLC0415
     from checkpoint_action.runner.signals import stop_on_signals  # noqa: PLC0415
 
     whole("jobs", jobs, 1)
@@ -177,9 +178,8 @@ def run(
         if use is not None:
             from checkpoint_action.store_use import kept  # noqa: PLC0415  # only where it is asked for
 
-            fresh = selection.everything
             checkpoints = closing.enter_context(
-                kept(use, ready, paths, journal, around, listen=listen, stop=stopping, fresh=fresh)
+                kept(use, ready, paths, journal, around, listen=listen, stop=stopping, fresh=selection.everything)
             )
         engine = Engine(
             ready,

@@ -16,10 +16,13 @@ from checkpoint_action.runner.value_files import ValueFileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from checkpoint_action.model import Retry
+    from checkpoint_action.model import Record, Retry
     from checkpoint_action.runner.process import Outcome
 
-__all__ = ["Left", "Try", "backoff_delay", "judge", "run_tries"]
+__all__ = ["Left", "Try", "backoff_delay", "judge", "recorded", "run_tries"]
+
+
+_NO_LAYER, _NO_VALUES = Layer(), Values()  # one for all records: there may be many
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,23 @@ class Try:
     error: str = ""
     left: Left = field(default_factory=Left)
     notes: tuple[str, ...] = ()
+
+
+def recorded(record: Record, tried: Try) -> Record:
+    """A step's record, as its last try has left it."""
+    return replace(
+        record,
+        status=tried.status,
+        exit_code=tried.exit_code,
+        signal=tried.signal,
+        tries=tried.number,
+        started=tried.started,
+        duration=tried.duration,
+        error=tried.error,
+        layer=_NO_LAYER if tried.left.layer == _NO_LAYER else tried.left.layer,
+        values=_NO_VALUES if tried.left.values == _NO_VALUES else tried.left.values,
+        withheld=tried.left.withheld,
+    )
 
 
 def backoff_delay(retry: Retry, failed: int) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from checkpoint_action.errors import StateWriteError, StoreError
-from checkpoint_action.model import AUTO, Action, Decision, Layer, Reason, Record, Status, Values
+from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status, Values
 from checkpoint_action.runner import events
+from checkpoint_action.runner.attempts import recorded
 from checkpoint_action.runner.beside import Beside
 from checkpoint_action.runner.fingerprint import USELESS_INPUTS, fingerprint
 from checkpoint_action.runner.keeping import Keeping
@@ -21,7 +22,6 @@ from checkpoint_action.runner.outputs import name_in, result_for
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import RunCommand, run_command
 from checkpoint_action.runner.schedule import Schedule
-from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.steprun import StepRunner, StepWatcher
 from checkpoint_action.runner.stop import StoppedError
 from checkpoint_action.runner.tally import Tally
@@ -38,35 +38,13 @@ if TYPE_CHECKING:
     from checkpoint_action.runner.guardian import Guardian
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.journal import Journal, StatePaths
+    from checkpoint_action.runner.run_options import RunOptions
     from checkpoint_action.runner.stop import StopRequest
 
-__all__ = ["Engine", "RunOptions"]
+__all__ = ["Engine"]
 
 _SPOOL = 1 << 20  # bytes of a parallel step's output kept in memory
 _CHUNK = 1 << 18
-_NO_LAYER, _NO_VALUES = Layer(), Values()  # one for all records: there may be many
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a run behaves, apart from its job.
-
-    :param selection: which steps run whatever is recorded of them, and whether any other may.
-    :param jobs: how many steps may run at once.
-    :param terminal: whether a step's output is a terminal, where it runs alone.
-    :param mask_output: whether secrets are kept out of the steps' output, not only out of their logs.
-    :param grace: seconds between asking a step to end and killing it.
-    :param drain: seconds that uploads may take at the end of a run that was not stopped.
-    :param drain_on_stop: the same after a signal.
-    """
-
-    selection: Selection = Selection()
-    jobs: int = 1
-    terminal: bool = False
-    mask_output: bool = False
-    grace: float = 10.0
-    drain: float = 1800.0
-    drain_on_stop: float = 4.0
 
 
 class Engine:
@@ -337,7 +315,7 @@ class Engine:
         watcher = StepWatcher(
             log,
             self._write if output is None else _into(output),
-            lambda failed, wait: say(lambda: self._tell(events.StepRetried(position, _with(pending, failed), wait))),
+            lambda failed, wait: say(lambda: self._tell(events.StepRetried(position, recorded(pending, failed), wait))),
             lambda text: say(lambda: self._tell(events.Warned(text))),
             lambda: self._keeping.save(step, pending),
             lambda number: say(lambda: self._tell(events.TryStarted(position, step.id, number))),
@@ -366,7 +344,7 @@ class Engine:
         """Record how a step ended."""
         for note in tried.notes:
             self._tell(events.Warned(f"step '{step.id}': {note}"))
-        record = _with(pending, tried)
+        record = recorded(pending, tried)
         if record.status is Status.DONE:
             record = self._keeping.seen(step, record, self._planner.digests)
             record = replace(record, result=result_for(record.layer, record.fingerprint))
@@ -412,19 +390,3 @@ def _into(output: IO[bytes]) -> Callable[[bytes], None]:
 
 def _at_once(message: Callable[[], None]) -> None:
     message()
-
-
-def _with(record: Record, tried: Try) -> Record:
-    return replace(
-        record,
-        status=tried.status,
-        exit_code=tried.exit_code,
-        signal=tried.signal,
-        tries=tried.number,
-        started=tried.started,
-        duration=tried.duration,
-        error=tried.error,
-        layer=_NO_LAYER if tried.left.layer == _NO_LAYER else tried.left.layer,
-        values=_NO_VALUES if tried.left.values == _NO_VALUES else tried.left.values,
-        withheld=tried.left.withheld,
-    )

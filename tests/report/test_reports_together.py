@@ -15,8 +15,9 @@ from checkpoint_action.report.log_bundle import StepLog, bundle_logs
 from checkpoint_action.report.summary import SummaryReport, summary
 from checkpoint_action.report.tail import OutputTail
 from checkpoint_action.report.terminal import StepOutput
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.journal import Journal, StatePaths, load
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.stop import StopRequest
 
 if TYPE_CHECKING:

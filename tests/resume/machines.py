@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from checkpoint_action.model import Job
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.events import StepEnded, StepSkipped
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.plan import plan_job
 from checkpoint_action.runner.process import End, Outcome
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.stop import StopRequest
 from tests.console import Console, lines_of
 from tests.resume.disk import RealDisk

@@ -18,11 +18,12 @@ from checkpoint_action.runner import events, hashing
 from checkpoint_action.runner import uploads as uploads_module
 from checkpoint_action.runner.appending import AppendedFile
 from checkpoint_action.runner.checkpoints import Checkpoints
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.selection import Selection
 from checkpoint_action.runner.stop import StoppedError, StopRequest

@@ -18,12 +18,13 @@ from checkpoint_action.action_fanout import FanOut
 from checkpoint_action.model import AUTO, Job
 from checkpoint_action.runner import uploads as uploads_module
 from checkpoint_action.runner.checkpoints import Checkpoints
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.fanout import part_of
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.stop import StopRequest
 from tests.runner.jobs import job, step

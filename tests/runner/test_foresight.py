@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from checkpoint_action.model import Action, Decision, Job, Layer, Reason, Record, Status, Step, Values
 from checkpoint_action.runner import events
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.fingerprint import fingerprint
 from checkpoint_action.runner.hashing import ContentDigests
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.outputs import collect, result_for
 from checkpoint_action.runner.plan import Planner, plan_job
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.selection import IT_NEEDS, Selection
 from checkpoint_action.runner.stop import StopRequest
 from tests.runner.jobs import job, step

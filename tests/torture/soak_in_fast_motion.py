@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import SYSTEM_SHELL, Job, Retry, Status, Step
-from checkpoint_action.runner.engine import Engine, RunOptions
+from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.events import StepEnded, Warned
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.process import End, Outcome
+from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.stop import StopRequest
 from tests.runner.jobs import record
 from tests.torture.soak import Sample, Soaked, sample
