@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint_action import __version__
+from checkpoint_action.action_checkpoints import checkpoints_in, keys_of, reachable_store
 from checkpoint_action.action_end import Closing, unless_stopped
 from checkpoint_action.action_fanout import FanOut, only_part, set_level
 from checkpoint_action.action_inputs import ActionInputs, read_inputs
@@ -25,25 +26,20 @@ from checkpoint_action.report.hiding import Hiding
 from checkpoint_action.report.log_bundle import likely_secrets
 from checkpoint_action.report.terminal import StepOutput
 from checkpoint_action.report.words import duration, worth_saying
-from checkpoint_action.runner.checkpoints import Checkpoints
 from checkpoint_action.runner.descendants import adopt_orphans
 from checkpoint_action.runner.digest_index import kept_digests
 from checkpoint_action.runner.engine import Engine
-from checkpoint_action.runner.events import StepsKept, Warned
-from checkpoint_action.runner.globs import Excludes
+from checkpoint_action.runner.events import Warned
 from checkpoint_action.runner.guardian import Guardian
 from checkpoint_action.runner.journal import Journal, StatePaths, load
-from checkpoint_action.runner.keys import KeyScheme, job_slug, shared_slug
+from checkpoint_action.runner.keys import job_slug
 from checkpoint_action.runner.lock import JobLock
 from checkpoint_action.runner.masks import hide, secret_texts
 from checkpoint_action.runner.progress import discard
 from checkpoint_action.runner.run_options import RunOptions
-from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
-from checkpoint_action.store.no_store import NoStore
-from checkpoint_action.store_choice import choose_store, takes_only
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
 
@@ -54,13 +50,11 @@ if TYPE_CHECKING:
     from checkpoint_action.model import Job, Record
     from checkpoint_action.runner.events import Listener
     from checkpoint_action.runner.hashing import ContentDigests
-    from checkpoint_action.store.base import Store
 
 __all__ = ["main"]
 
 _GRACE = 5.0  # seconds; the runner kills us ten seconds after its first signal
 _DRAIN_ON_STOP = 3.0
-_RESTORE_SECONDS = 900.0
 _LEAST_BUDGET = 1.0  # seconds; what is used up before the steps begin still ends as a used-up budget
 _STOPPED = 128
 _BUG = 70
@@ -161,9 +155,11 @@ def _run_locked(use: _Use, lock: JobLock, steps_env: Mapping[str, str], folder: 
     listen = Hiding(reports.tell, use.secrets)
     try:
         with stop_on_signals(stop), _digests(inputs, paths, stop, listen) as digests:
-            keys = _keys(inputs, _slug_in_store(inputs, job))
-            store = _store(use, keys, reports, listen)
-            checkpoints = _checkpoints(store, use, keys, folder, listen, stop=stop, budget=job.budget)
+            keys = keys_of(inputs, job)
+            store = reachable_store(inputs, use.env, use.runtime, keys, listen=listen, mask=reports.log.mask)
+            checkpoints = checkpoints_in(
+                store, inputs, use.env, keys, folder, listen=listen, stop=stop, budget=job.budget
+            )
             journal = Journal(paths, load(paths), lock=lock, lost=lambda text: listen(Warned(text)))
             reports.log.done_here = frozenset(
                 step for step, record in journal.records.items() if record.status is Status.DONE
@@ -280,84 +276,3 @@ def _digests(
     if not inputs.trust_stat:
         return nullcontext()
     return kept_digests(paths.index, lambda: stop.signum is not None, lost=lambda text: listen(Warned(text)))
-
-
-def _store(use: _Use, keys: KeyScheme, reports: ActionReports, listen: Listener) -> Store | None:
-    if fault := _no_reach(use.inputs, use.env):
-        listen(Warned(fault))
-        return None
-    return choose_store(
-        use.inputs,
-        use.env,
-        use.runtime,
-        order=keys.origin,
-        warn=lambda text: listen(Warned(text)),
-        tell=core.info,
-        mask=reports.log.mask,
-    )
-
-
-def _no_reach(inputs: ActionInputs, env: Mapping[str, str]) -> str:
-    """Why nothing can be kept: what the scope is bound to is not known, and all runs would share it."""
-    name = {"run": "GITHUB_RUN_ID", "commit": "GITHUB_SHA"}.get(inputs.scope, "")
-    if inputs.store == "none" or not name or env.get(name):
-        return ""
-    return f"{name} is not set, so 'scope: {inputs.scope}' cannot be told apart: steps are not kept for a re-run"
-
-
-def _slug_in_store(inputs: ActionInputs, job: Job) -> str:
-    """The job's name that no other shares, or all who are meant to: in a store of their own people share it too."""
-    if inputs.share and inputs.store_url:
-        return shared_slug(job.name, *inputs.machine)
-    return job_slug(job.name, inputs.store_identity)
-
-
-def _keys(inputs: ActionInputs, slug: str) -> KeyScheme:
-    reach = {"run": f"run{inputs.run_id}", "commit": f"commit{inputs.commit}", "content": "content"}[inputs.scope]
-    return KeyScheme(reach, slug, inputs.run_id, inputs.attempt, shared=inputs.share)
-
-
-def _checkpoints(
-    store: Store | None,
-    use: _Use,
-    keys: KeyScheme,
-    folder: Path,
-    listen: Listener,
-    *,
-    stop: StopRequest,
-    budget: float | None,
-) -> Checkpoints:
-    """Without a store too: what the steps leave is seen all the same, and missed when it goes."""
-    inputs, env = use.inputs, use.env
-    kept_in = NoStore() if store is None else store
-    return Checkpoints(
-        kept_in,
-        keys,
-        folder,
-        Workspace.at(inputs.workspace, Excludes((*inputs.exclude, *_own_patterns(inputs, kept_in)))),
-        warn=lambda text: listen(Warned(text)),
-        kept=lambda done, unfinished, size: listen(StepsKept(done, kept_in.name, size, unfinished)),
-        required=inputs.fail_on_store_error and store is not None,
-        stop=stop,
-        restore_seconds=_RESTORE_SECONDS if budget is None else min(_RESTORE_SECONDS, budget / 2),
-        signing_key=inputs.signing_key,
-        max_size=inputs.max_size,
-        missed=lambda reach: _tell_of_miss(inputs, reach),
-        off="no store is used" if store is None else "",
-        read_only=inputs.mode == "plan" or takes_only(inputs, env),
-    )
-
-
-def _own_patterns(inputs: ActionInputs, store: Store) -> tuple[str, ...]:
-    """What excludes a store that lies in the workspace."""
-    if not inputs.store_url:
-        return ()
-    from checkpoint_action.store.urls import patterns_of  # noqa: PLC0415  # few jobs have a store of their own
-
-    return patterns_of(store, inputs.workspace)
-
-
-def _tell_of_miss(inputs: ActionInputs, reach: str) -> None:
-    """Say that there is no checkpoint, and where was looked, unless there cannot be one."""
-    if (inputs.scope, inputs.attempt) != ("run", "1"):
-        core.info(f"no checkpoint of this job was found{f' ({reach})' if reach else ''}")

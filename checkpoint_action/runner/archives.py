@@ -5,31 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from checkpoint_action.errors import BundleError, Kind, StoreError, StoreMissingError
-from checkpoint_action.model import Status
-from checkpoint_action.runner.handed_on import check_values
 from checkpoint_action.runner.signing import check_signature
-from checkpoint_action.runner.sources import Source, sources_from_json
+from checkpoint_action.runner.stored_state import state_of
 from checkpoint_action.store.base import ListingLook
 from checkpoint_action.store.bundle import LONGEST_HEADER, Short, parse_header
-from checkpoint_action.store.codec import record_from_json
-from checkpoint_action.store.paths import check_layer, check_path
 from checkpoint_action.store.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from checkpoint_action.model import Record
     from checkpoint_action.runner.keys import KeyScheme, Origin
     from checkpoint_action.runner.stop import StopRequest
+    from checkpoint_action.runner.stored_state import StoredState
     from checkpoint_action.store.base import Found, Store
 
-__all__ = ["SLICE", "Archives", "StoreStoppedError", "StoredState", "reason"]
+__all__ = ["SLICE", "Archives", "StoreStoppedError", "reason"]
 
 _T = TypeVar("_T")
 
@@ -48,18 +43,6 @@ _LONGEST_REASON = 300
 
 class StoreStoppedError(StoreError):
     """A stop was requested meanwhile; the store may be as well as ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredState:
-    """What an archive's header tells.
-
-    :param told: by step, the key of the archive that was the first to tell its record.
-    """
-
-    records: dict[str, Record]
-    sources: dict[str, Source]
-    told: dict[str, str]
 
 
 class Archives:
@@ -166,7 +149,7 @@ class Archives:
             header = self._header_of(found)
             if self._signing_key is not None:
                 check_signature(header, found.key, self._signing_key)
-            return _state_of(header, self._keys.job, found.key)
+            return state_of(header, self._keys.job, found.key)
         except (StoreMissingError, BundleError) as error:
             fault, self._kind = reason(error), error.kind
         except StoreError:
@@ -300,56 +283,6 @@ class Archives:
     def is_stopping(self) -> bool:
         """Whether a stop was requested."""
         return self._stop is not None and self._stop.signum is not None
-
-
-def _state_of(header: dict[str, Any], job: str, key: str) -> StoredState:
-    """Read a header, trusting nothing in it.
-
-    :param key: what the archive is kept under.
-    :raises BundleError: it is another job's, or a path leads out of the workspace.
-    :raises ValueError: it is something else.
-    """
-    if header.get("job") != job:
-        raise BundleError("it is another job's")
-    rows = header.get("records")
-    if not isinstance(rows, dict):
-        raise ValueError("records: must be an object")  # noqa: TRY004  # bad data, not a bug
-    records = {step: record_from_json(value) for step, value in rows.items()}
-    told = header.get("told", {})
-    if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
-        raise ValueError("told: must be an object with keys of archives")
-    for record in records.values():
-        check_values(record.values)
-        check_layer(record.layer)
-        if record.partial is not None:
-            check_layer(record.partial.workspace)
-            check_layer(record.partial.folder)
-    sources = sources_from_json(header.get("sources", []))
-    records = {
-        step: replace(record, log=_log_here(record.log))
-        for step, record in records.items()
-        if record.status is not Status.PENDING and record.step == step
-    }
-    return StoredState(
-        records,
-        {path: source for path, source in sources.items() if _is_inside(path)},
-        {step: one.archive.key if one.archive else told.get(step, key) for step, one in records.items()},
-    )
-
-
-def _is_inside(path: str) -> bool:
-    try:
-        check_path(path)
-    except BundleError:
-        return False
-    return True
-
-
-def _log_here(log: str) -> str:
-    """Where a log of another machine may lie here: any other path of that machine is some file of somebody's here."""
-    path = log.replace("\\", "/")
-    name = path.rpartition("/")[2]
-    return path if ":" not in path and _is_inside(path) else name if _is_inside(name) else ""
 
 
 def _nearest_first(steps: Sequence[str], last: str) -> list[str]:

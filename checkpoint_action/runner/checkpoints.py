@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import BundleError, Kind, StoreError, UsageError
-from checkpoint_action.model import AUTO, Layer, Status
-from checkpoint_action.runner.archives import Archives, StoreStoppedError, reason
-from checkpoint_action.runner.limits import excess_of
+from checkpoint_action.errors import Kind, StoreError, UsageError
+from checkpoint_action.model import Status
+from checkpoint_action.runner.archives import Archives, reason
+from checkpoint_action.runner.finished import Finished
+from checkpoint_action.runner.job_in_store import JobInStore
 from checkpoint_action.runner.merging import to_take_over
 from checkpoint_action.runner.parcels import Parcel
-from checkpoint_action.runner.scan import UNREADABLE, Scan, difference
-from checkpoint_action.runner.shared import state_of_all
+from checkpoint_action.runner.putting_back import PuttingBack
+from checkpoint_action.runner.seen_workspace import SeenWorkspace
 from checkpoint_action.runner.sources import restore_times, sources_of
 from checkpoint_action.runner.unfinished import Unfinished
 from checkpoint_action.runner.uploads import Uploads
-from checkpoint_action.store.apply import apply_layer
-from checkpoint_action.store.base import Found
-from checkpoint_action.store.bundle import pack_layer, unpack_layer
-from checkpoint_action.store.paths import check_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
-    from checkpoint_action.model import ArchiveRef, Job, Record, Step
+    from checkpoint_action.model import ArchiveRef, Job, Layer, Record, Step
     from checkpoint_action.runner.hashing import ContentDigests
     from checkpoint_action.runner.keys import KeyScheme
     from checkpoint_action.runner.scan import Workspace
@@ -88,13 +82,9 @@ class Checkpoints:
             raise UsageError("the signing key is empty", Kind.INPUT)
         self._store = store
         self._keys = keys
-        self._folder = folder
         self._workspace = workspace
         self._warn = warn
         self._required = required
-        self._max_size = max_size
-        self._missed = missed
-        self._at_hand = at_hand
         self._read_only = read_only
         self._unreadable = off
         self.in_store: Mapping[str, Record] = {}
@@ -114,35 +104,53 @@ class Checkpoints:
             off=off or ("nothing is put into the store" if read_only else ""),
             signing_key=signing_key,
         )
-        self._archives = Archives(
+        archives = Archives(
             store,
             keys,
             folder,
             warn=warn,
             failed=self._failed,
-            is_off=lambda: self._off,
+            is_off=lambda: self.off,
             stop=stop,
             seconds=restore_seconds,
             signing_key=signing_key,
+        )
+        self._job = JobInStore(
+            store,
+            keys,
+            archives,
+            warn=warn,
+            failed=self._failed,
+            is_off=lambda: self.off,
+            missed=missed,
+        )
+        self._putting_back = PuttingBack(archives, workspace, folder)
+        self._seen = SeenWorkspace(workspace)
+        self._finished = Finished(
+            self._uploads,
+            self._seen,
+            workspace.root,
+            folder,
+            at_hand,
+            warn=warn,
+            required=required,
+            max_size=max_size,
         )
         self._unfinished = Unfinished(
             self._uploads,
             workspace,
             folder,
-            self._put_back,
+            self._putting_back.put_back,
             warn=warn,
             required=required,
             is_stopping=is_stopping,
             max_size=max_size,
         )
-        self._before: Scan | None = None
-        self._started: dict[str, Scan] = {}  # by step, what the workspace held when it started
-        self._unseen: set[str] = set()
         self.told: Mapping[str, str] = {}
 
     @property
-    def _off(self) -> str:
-        """Why the store is not even read any more, or an empty text."""
+    def off(self) -> str:
+        """Why the store is left alone, and not even read any more, or an empty text."""
         return self._unreadable if self._read_only else self._uploads.off
 
     def _failed(self, error: StoreError) -> None:
@@ -177,33 +185,19 @@ class Checkpoints:
         :param choose: which of the records that the store tells go before this machine's.
         :raises StoreError: the store fails, and it is required.
         """
-        try:
-            if self._keys.shared:
-                state = state_of_all(self._archives, self._keys, steps)
-            else:
-                state = self._archives.newest_usable(steps)
-        except StoreStoppedError:
-            return {}
-        except StoreError as error:
-            self._failed(error)
-            return {}
-        except Exception as error:  # nothing that a store holds may cost the job
-            said = f"{self._store.name}: no checkpoint is usable ({reason(error)}); starting afresh"
-            self._warn(f"{Kind.ARCHIVE.value}: {said}")
-            return {}
+        state = self._job.state(steps)
         if state is None:
-            if not self._off:
-                self._missed(self._store.reach)
             return {}
         self.in_store = state.records
         taken = choose(local, state.records)
         for record in (local[step] for step in taken if step in local and local[step].status is Status.DONE):
             for entry in record.layer.entries:
                 self.left_here.setdefault(entry.path, set()).add(entry.content)
-        mine = self._still_here({step: record for step, record in local.items() if step not in taken}, state.records)
+        others = {step: record for step, record in local.items() if step not in taken}
+        mine = self._job.still_there(others, state.records)
         self._uploads.known.update({**state.records, **mine}, state.told)
         origins = [one for one in map(self._keys.origin, state.told.values()) if one is not None]
-        self._uploads.number_after(max((one.sequence for one in origins), default=0))
+        self._uploads.numbering.go_past(max((one.sequence for one in origins), default=0))
         self.told = state.told
         self._uploads.known.sources = state.sources
         # Also what a run learned of that died before it came to it.
@@ -222,50 +216,14 @@ class Checkpoints:
 
         :raises StoreError: the store fails, and it is required.
         """
-        try:
-            [newest] = self._archives.find([self._keys.prefix])
-        except StoreStoppedError:
-            return
-        except StoreError as error:
-            self._failed(error)
-            return
-        origin = None if newest is None else self._keys.origin(newest.key)
-        if origin is not None:
-            self._uploads.number_after(origin.sequence)
-
-    def _still_here(self, local: Mapping[str, Record], told: Mapping[str, Record]) -> dict[str, Record]:
-        """Those of this machine's records whose archives this store has.
-
-        They may be in another that the job was in before, or gone. What the store tells of itself is believed.
-        """
-        named = {record.archive.key for record in told.values() if record.archive is not None}
-        kept = {
-            step: record
-            for step, record in local.items()
-            if record.archive is not None and record.archive.key.startswith(self._keys.prefix)
-        }
-        lost = self.lost({step: one for step, one in kept.items() if one.archive and one.archive.key not in named})
-        return {step: record for step, record in kept.items() if step not in lost}
-
-    @property
-    def off(self) -> str:
-        """Why the store is left alone, or an empty text."""
-        return self._off
+        self._uploads.numbering.go_past(self._job.newest_sequence())
 
     def lost(self, records: Mapping[str, Record]) -> set[str]:
         """The done steps whose archives the store does not have any more: another machine has to do them again.
 
         :raises StoreError: the store fails, and it is required.
         """
-        kept = {step: record.archive.key for step, record in records.items() if record.archive is not None}
-        try:
-            gone = self._archives.gone(kept.values())
-        except StoreStoppedError:
-            return set()
-        except StoreError as error:
-            self._failed(error)
-            return set()
-        return {step for step, key in kept.items() if key in gone}
+        return self._job.lost(records)
 
     def restore(self, record: Record, acceptable: Callable[[str], Collection[str]], stay: Collection[str] = ()) -> None:
         """Put back what a step left: all of it, or nothing.
@@ -279,8 +237,8 @@ class Checkpoints:
         """
         if record.archive is None:
             raise StoreError("it was not kept")
-        self._before = None
-        self._put_back(
+        self._seen.forget()
+        self._putting_back.put_back(
             record.archive,
             record.layer,
             self._workspace.root,
@@ -295,41 +253,19 @@ class Checkpoints:
         :returns: bytes of what was put back, ``None`` where there is nothing to put back.
         :raises StoreError: it cannot be put back, for whatever reason.
         """
-        return self._unfinished.restore(step, folder, self._before)
-
-    def _put_back(
-        self,
-        where: ArchiveRef,
-        layer: Layer,
-        root: Path,
-        acceptable: Callable[[str], Collection[str]],
-        stay: Collection[str] = (),
-    ) -> None:
-        side = self._folder / "side"
-        try:
-            check_layer(layer)
-            if root == self._workspace.root:
-                self._workspace.check_kept(layer)
-            archive = self._archives.fetch(Found(where.key))
-            unpack_layer(archive, where.layer, layer, side)
-            apply_layer(side, root, _without(layer, stay, side), acceptable)
-        except StoreError:
-            raise
-        except Exception as error:  # nothing that a store holds may cost the job
-            raise StoreError(reason(error)) from error
-        finally:
-            shutil.rmtree(side, ignore_errors=True)
+        return self._unfinished.restore(step, folder, self._seen.now)
 
     def look(self, step: str, digests: ContentDigests) -> None:
         """See what the workspace holds before a step runs.
 
         :param step: its id.
         """
-        if self._before is None:
-            self._before = self._workspace.scan(digests)
+        held = self._seen.now
+        if held is None:
+            held = self._seen.look(digests)
             if not self._uploads.known.sources:
-                self._uploads.known.sources = sources_of(self._before)
-        self._started[step] = self._before
+                self._uploads.known.sources = sources_of(held)
+        self._seen.start(step, held)
 
     def started(self, step: Step, record: Record) -> None:
         """A step runs again: what was kept of it as done is not handed on any more.
@@ -349,58 +285,25 @@ class Checkpoints:
 
     def forget_look(self) -> None:
         """Something that no step answers for may have changed the workspace."""
-        self._before = None
+        self._seen.forget()
 
     def changes(self, step: Step, declared: Layer, digests: ContentDigests) -> Layer:
         """The layer of a step that has just ended well.
 
         :param declared: what it declared and left, where it declared anything.
         """
-        before = self._seen(step)
-        self._unseen = set()
-        if step.outputs == AUTO:
-            self._before = self._workspace.scan(digests, before)
-            self._unseen = self._before.closed - before.closed
-            return difference(before, self._before)
-        self._before = None
-        known = {entry.path: before[entry.path].content for entry in declared.entries if entry.path in before}
-        return replace(declared, before=known)
+        return self._seen.changes(step, declared, digests)
 
     def keep(self, record: Record) -> None:
         """Pack a finished step and see that it goes up; one that is too large is left out, as the user wants it.
 
         :raises StoreError: it cannot be packed, and the store is required.
         """
-        if fault := self._keep(record, self._workspace.root):
-            self._warn(f"step '{record.step}' is done but not kept for other machines: {fault}")
-
-    def _keep(self, record: Record, root: Path) -> str:
-        """Pack what a step left in a folder; why it is left out, or an empty text."""
-        self._started.pop(record.step, None)
-        if self._uploads.off:
-            return ""
-        if excess := excess_of(record.layer.entries, self._max_size):
-            return self._leave_out(record.step, excess)
-        name = self._uploads.next_name(record.step)
-        file = self._folder / f"{name}.layer"
-        try:
-            self._check_seen(record)
-            with self._uploads.growing(Parcel(record, name, (file,))) as grown:
-                pack_layer(root, name, record.layer, file, grown=grown)
-        except Exception as error:  # not even a lack of memory may cost the job what is done
-            if self._required:
-                raise StoreError(f"step '{record.step}' could not be packed: {reason(error)}") from error
-            return self._leave_out(record.step, reason(error))
-        return ""
+        self._finished.keep(record)
 
     def holds(self, record: Record) -> bool:
         """Whether other machines know that a step is done, with what it left here."""
-        known = self._uploads.known.of(record.step)
-        return known is not None and (known.status, known.fingerprint, known.result) == (
-            record.status,
-            record.fingerprint,
-            record.result,
-        )
+        return self._finished.holds(record)
 
     def catch_up(self, step: Step, record: Record) -> str:
         """Have a step in the store that was done without it, as far as it is known what the step left.
@@ -408,34 +311,7 @@ class Checkpoints:
         :returns: why it is not put there, or an empty text.
         :raises StoreError: it cannot be packed, and the store is required.
         """
-        if step.outputs == AUTO and record.layer == Layer() and record.archive is None:
-            return "nobody has looked at what it leaves; declare its outputs, or run it with the store"
-        archive = None if record.archive is None else self._at_hand(record.archive)
-        if archive is None or record.archive is None:
-            return self._keep(record, self._workspace.root)
-        side = self._folder / "side"
-        try:
-            unpack_layer(archive, record.archive.layer, record.layer, side)
-            for entry in record.layer.entries:
-                if entry.type == "link":  # which are made in their final place otherwise
-                    Path(side, entry.path).symlink_to(entry.target)
-            return self._keep(record, side)
-        except (BundleError, OSError) as error:
-            return self._leave_out(record.step, str(error))
-        finally:
-            shutil.rmtree(side, ignore_errors=True)
-
-    def _leave_out(self, step: str, why: str) -> str:
-        """Not keep a finished step, nor what another machine has kept of it: that is not what it left now."""
-        self._uploads.known.forget(step)
-        return why
-
-    def _check_seen(self, record: Record) -> None:
-        if self._unseen:
-            raise BundleError(f"it left {min(self._unseen)}, which we may not look into")
-        for entry in record.layer.entries:
-            if entry.type == "file" and entry.sha256 == UNREADABLE:
-                raise BundleError(f"{entry.path} cannot be read")
+        return self._finished.catch_up(step, record)
 
     def keep_unfinished(self, step: Step, job: Job, record: Record, folder: Path, *, stopping: bool) -> None:
         """See that a step that is not done goes up, with what its next try may continue from.
@@ -444,7 +320,7 @@ class Checkpoints:
         :param stopping: whether no other step follows, so that packing may happen beside the end of the run.
         """
         if not self._uploads.off:
-            self._unfinished.keep(step, job, record, folder, self._seen(step), stopping=stopping)
+            self._unfinished.keep(step, job, record, folder, self._seen.before(step.id), stopping=stopping)
 
     def save_running(self, step: Step, job: Job, record: Record, folder: Path) -> str:
         """Have the progress of a running step in the store now; called from a thread of its own.
@@ -453,10 +329,7 @@ class Checkpoints:
         :returns: what became of it, as the end of a sentence.
         :raises StoreError: it is not there, and the store is required.
         """
-        return self._unfinished.save(step, job, record, folder, self._seen(step))
-
-    def _seen(self, step: Step) -> Scan:
-        return self._started.get(step.id, Scan())
+        return self._unfinished.save(step, job, record, folder, self._seen.before(step.id))
 
     def finish(self, seconds: float, seconds_on_stop: float = 3.0) -> None:
         """Wait until all that is kept is in the store.
@@ -466,16 +339,3 @@ class Checkpoints:
         :raises StoreError: not everything got there, and the store is required.
         """
         self._uploads.finish(seconds, seconds_on_stop)
-
-
-def _without(layer: Layer, stay: Collection[str], side: Path) -> Layer:
-    """A layer without some paths, which go from where it was unpacked, too: what is new is moved folder by folder."""
-    if not stay:
-        return layer
-    for entry in sorted(layer.entries, key=lambda entry: entry.path, reverse=True):
-        if entry.path in stay and entry.type != "link":  # which are not made there
-            with suppress(OSError):
-                place = side / entry.path
-                place.rmdir() if entry.type == "dir" else place.unlink()
-    entries = tuple(entry for entry in layer.entries if entry.path not in stay)
-    return replace(layer, entries=entries, deleted=tuple(path for path in layer.deleted if path not in stay))

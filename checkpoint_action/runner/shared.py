@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checkpoint_action.runner.archives import StoredState
 from checkpoint_action.runner.keys import Origin
+from checkpoint_action.runner.stored_state import StoredState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

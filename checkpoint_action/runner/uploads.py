@@ -7,12 +7,13 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from checkpoint_action.errors import StoreError, StoreTakenError
+from checkpoint_action.errors import StoreError
 from checkpoint_action.model import Status
 from checkpoint_action.runner import sending
 from checkpoint_action.runner.archives import SLICE
 from checkpoint_action.runner.growing import GivenUpError, Growing
 from checkpoint_action.runner.known import Known
+from checkpoint_action.runner.numbering import Numbering
 from checkpoint_action.runner.parcels import Parcel, remove
 from checkpoint_action.runner.stop import StoppedError
 
@@ -46,6 +47,7 @@ class Uploads:
     :param off: why the store is left alone from the beginning.
     :param signing_key: what archives are signed with, if they are.
     :ivar known: what is handed on of each step.
+    :ivar numbering: what gives the archives their keys.
     """
 
     def __init__(
@@ -62,13 +64,13 @@ class Uploads:
         signing_key: bytes | None = None,
     ) -> None:
         self._store = store
-        self._keys = keys
         self._folder = folder
         self._warn = warn
         self._kept = kept
         self._required = required
         self._is_stopping = is_stopping
         self.known = Known(keys.job, signing_key)
+        self.numbering = Numbering(keys)
         self._lock = threading.Condition()
         self.off = off
         self._waiting: list[Parcel] = []
@@ -80,15 +82,8 @@ class Uploads:
         self._is_failing = False
         self._closed = False
         self._names = 0
-        # Not from 1 on: a second use of the action in one attempt, or act's next run, must give greater numbers.
-        self._archives = time.time_ns() // 1_000_000
         self._worker = threading.Thread(target=self._work, name="upload-checkpoints", daemon=True)
         self._worker.start()
-
-    def number_after(self, sequence: int) -> None:
-        """Have this run's archives count as newer than one that it knows of, however late this machine's clock is."""
-        with self._lock:
-            self._archives = max(self._archives, sequence)
 
     def next_name(self, step: str) -> str:
         """A name that no other layer of this run has."""
@@ -241,7 +236,7 @@ class Uploads:
             self._arrived(batch, key, added, size)
 
         try:
-            self._under_new_key(batch[-1].record.step, send)
+            self.numbering.send_under_new_key(batch[-1].record.step, send)
         except OSError as error:
             raise StoreError(f"cannot read what was packed: {error}") from error
         finally:
@@ -267,7 +262,7 @@ class Uploads:
             self._arrived(batch, key, added, size)
 
         try:
-            self._under_new_key(growing.parcel.record.step, send)
+            self.numbering.send_under_new_key(growing.parcel.record.step, send)
         except GivenUpError:
             pass
         except StoreError:
@@ -276,21 +271,6 @@ class Uploads:
             raise
         finally:
             remove(file for parcel in (*self._busy, growing.parcel) for file in parcel.files)
-
-    def _under_new_key(self, step: str, send: Callable[[str], None]) -> None:
-        """Make a key and send under it; once more where that one is taken, as it may be by a try whose answer was lost.
-
-        :param step: id of the newest step.
-        """
-        for is_last in (False, True):
-            with self._lock:
-                self._archives += 1
-                key = self._keys.new(step, self._archives)
-            try:
-                return send(key)
-            except StoreTakenError:
-                if is_last:
-                    raise
 
     def _arrived(self, batch: list[Parcel], key: str, added: dict[str, Record], size: int) -> None:
         self.known.update(added, dict.fromkeys(added, key))

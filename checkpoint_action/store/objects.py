@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,18 +14,16 @@ from checkpoint_action.store.bounded import bounded
 from checkpoint_action.store.buckets import reason
 from checkpoint_action.store.gathered import GatheredPieces
 from checkpoint_action.store.layout import Listed, common, folder_of, key_at, newest, newest_each, place
-from checkpoint_action.store.workers import Workers
+from checkpoint_action.store.object_reading import PART, SIDE_BY_SIDE, ObjectReader, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
     from pathlib import Path
-    from typing import BinaryIO
 
     from obstore import ObjectMeta
     from obstore.store import ObjectStore as Bucket
 
-__all__ = ["ONE_BODY", "PART", "ObjectStore"]
+__all__ = ["ONE_BODY", "ObjectStore"]
 
 _T = TypeVar("_T")
 
@@ -35,14 +32,10 @@ _TRANSFER_SECONDS = 3600.0
 _STALE = 24 * 3600.0
 """Seconds after which a reservation is of a writer that died: none has as long for an upload."""
 
-PART = 8 << 20
-"""Bytes of a request where an archive goes or comes in several."""
-
 ONE_BODY = 2 * PART
 """Bytes up to which an archive goes in one request."""
 
 _MOST_PARTS = 9_000  # S3 takes 10 000
-_SIDE_BY_SIDE = 4
 _PAUSES = (0.2, 1.0, 3.0)
 _BROKE_WITHIN = 10.0  # seconds; a server that is silent for longer is not waited for again
 _LINE = "HTTP error"  # what the library says where there was no answer, and nowhere else
@@ -77,7 +70,7 @@ class ObjectStore:
         self._order = order
         self._call_seconds = call_seconds
         self._transfer_seconds = transfer_seconds
-        self._sends_all = False  # known of a server that sends all of an object, whatever part is asked for
+        self._reader = ObjectReader(bucket)
 
     @property
     def name(self) -> str:
@@ -128,7 +121,7 @@ class ObjectStore:
 
         def download() -> None:
             with replacing(target) as file:
-                self._copy(found.key, file)
+                self._reader.copy(found.key, file)
 
         self._bounded(_DOWNLOAD, self._transfer_seconds, download)
 
@@ -137,42 +130,16 @@ class ObjectStore:
 
         :raises StoreMissingError: the entry is gone.
         """
-
-        def look() -> bytes:
-            if length <= 0:
-                return b""
-            if self._sends_all:
-                return self._passed_over(found.key, start, length)
-            try:
-                return self._range(found.key, start, length)
-            except FileNotFoundError:
-                raise
-            except Exception as error:
-                if self._finds_ranges_ignored(error):
-                    return self._passed_over(found.key, start, length)
-                if start < self._size(found.key):
-                    raise
-                return b""
-
-        return self._bounded(_LOOK, self._call_seconds, look)
+        return self._bounded(_LOOK, self._call_seconds, lambda: self._reader.part(found.key, start, length))
 
     def stream(self, found: Found, start: int, take: Callable[[bytes], object]) -> bool:
         """Have the entry's content from byte ``start`` on, as it comes, from a server known to send all each time.
 
         :raises StoreMissingError: the entry is gone.
         """
-        if not self._sends_all:
+        if not self._reader.sends_all:
             return False
-
-        def download() -> None:
-            self._size(found.key)  # what is only reserved is no entry
-            passed = 0
-            for data in self._from_its_first_byte(found.key):
-                if passed + len(data) > start:
-                    take(data[max(start - passed, 0) :])
-                passed += len(data)
-
-        self._bounded(_DOWNLOAD, self._transfer_seconds, download)
+        self._bounded(_DOWNLOAD, self._transfer_seconds, lambda: self._reader.rest(found.key, start, take))
         return True
 
     def entries(self, prefix: str = "") -> list[Listed]:
@@ -190,7 +157,7 @@ class ObjectStore:
 
         def remove() -> None:
             with suppress(FileNotFoundError):
-                obstore.delete(self._bucket, _path(key))
+                obstore.delete(self._bucket, path_of(key))
 
         self._bounded("delete", self._call_seconds, remove)
 
@@ -209,7 +176,7 @@ class ObjectStore:
     def _send(self, key: str, pieces: Sequence[bytes | FilePart]) -> None:
         import obstore  # noqa: PLC0415
 
-        path = _path(key)
+        path = path_of(key)
         size = sum(piece.length if isinstance(piece, FilePart) else len(piece) for piece in pieces)
         if not size:
             raise StoreError(f"{self.name}: {key}: an entry cannot be empty")
@@ -220,7 +187,7 @@ class ObjectStore:
         self._create(path, b"")
         try:
             part = max(PART, size // _MOST_PARTS)
-            obstore.put(self._bucket, path, _all_of(pieces), chunk_size=part, max_concurrency=_SIDE_BY_SIDE)
+            obstore.put(self._bucket, path, _all_of(pieces), chunk_size=part, max_concurrency=SIDE_BY_SIDE)
         except BaseException:
             with suppress(Exception):  # it is told of what came first
                 obstore.delete(self._bucket, path)
@@ -252,70 +219,9 @@ class ObjectStore:
 
         rows = list(self._listed(place(key)[0]))
         now = max(row.modified for row in rows)  # by the service's clock
-        stale = [_path(row.key) for row in rows if not row.size and row.modified < now - _STALE]
+        stale = [path_of(row.key) for row in rows if not row.size and row.modified < now - _STALE]
         if stale:
             obstore.delete(self._bucket, stale)
-
-    def _size(self, key: str) -> int:
-        import obstore  # noqa: PLC0415
-
-        size = obstore.head(self._bucket, _path(key))["size"]
-        if not size:
-            raise FileNotFoundError(f"{key} is only reserved")
-        return size
-
-    def _copy(self, key: str, file: BinaryIO) -> None:
-        size = self._size(key)
-        if size > PART and not self._sends_all:
-            try:
-                self._copy_in_parts(key, size, file)
-                return
-            except Exception as error:
-                if not self._finds_ranges_ignored(error):
-                    raise
-                file.seek(0)
-                file.truncate()
-        file.writelines(self._from_its_first_byte(key))
-
-    def _copy_in_parts(self, key: str, size: int, file: BinaryIO) -> None:
-        starts = deque(range(0, size, PART))
-        ahead: deque[Future[bytes]] = deque()
-        with Workers(_SIDE_BY_SIDE) as workers:
-            while starts or ahead:
-                while starts and len(ahead) < _SIDE_BY_SIDE:
-                    start = starts.popleft()
-                    ahead.append(workers.start(self._range, key, start, min(PART, size - start)))
-                file.write(ahead.popleft().result())
-
-    def _passed_over(self, key: str, start: int, length: int) -> bytes:
-        """A part of an object, by reading what is before it too."""
-        wanted = bytearray()
-        for part in self._from_its_first_byte(key, 64 << 10):
-            wanted += part[start : start + length - len(wanted)]
-            start = max(0, start - len(part))
-            if len(wanted) >= length:
-                break
-        return bytes(wanted)
-
-    def _from_its_first_byte(self, key: str, least: int = 1 << 20) -> Iterator[bytes]:
-        """All of an object, as it comes.
-
-        :param least: bytes that come at once.
-        """
-        import obstore  # noqa: PLC0415
-
-        return map(bytes, obstore.get(self._bucket, _path(key)).stream(min_chunk_size=least))
-
-    def _finds_ranges_ignored(self, error: Exception) -> bool:
-        """Whether a server has sent all of an object, as rclone's does; the library has no error of its own for it."""
-        ignored = "non-partial" in str(error)
-        self._sends_all = self._sends_all or ignored
-        return ignored
-
-    def _range(self, key: str, start: int, length: int) -> bytes:
-        import obstore  # noqa: PLC0415
-
-        return bytes(obstore.get_range(self._bucket, _path(key), start=start, length=length))
 
     def _bounded(self, what: str, seconds: float, call: Callable[[], _T]) -> _T:
         from obstore import exceptions as told  # noqa: PLC0415
@@ -337,10 +243,6 @@ class ObjectStore:
                 raise StoreError(said) from error
 
         return bounded(self.name, what, seconds, work)
-
-
-def _path(key: str) -> str:
-    return "/".join(part for part in place(key) if part)
 
 
 def _is_refused(error: BaseException) -> bool:

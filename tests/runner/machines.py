@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from checkpoint_action.model import AUTO, Action, Layer, Reason, Record, Step
@@ -15,15 +16,18 @@ from checkpoint_action.runner.outputs import collect
 from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.scan import Workspace
 from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.store.bundle import write_archive
+from checkpoint_action.store.codec import record_to_json
 from tests.runner.jobs import job, record, step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from checkpoint_action.store.base import Store
+    from tests.runner.memory_store import MemoryStore
 
-__all__ = ["KEYS", "Machine", "keep_each", "writing"]
+__all__ = ["KEYS", "Machine", "build", "forge", "keep_each", "writing"]
 
 KEYS = KeyScheme("run1", job_slug("demo", "demo"), "1", "1")
 
@@ -97,6 +101,22 @@ def writing(path: str, text: str) -> Callable[[Path], object]:
     return lambda root: (root / path).write_text(text)
 
 
+def build(root: Path) -> None:
+    """Adds, changes, deletes; files, folders and links; modes and times."""
+    (root / "dist/empty").mkdir(parents=True)
+    (root / "dist/app").write_bytes(b"\x7fELF" + os.urandom(5000))
+    (root / "dist/app").chmod(0o755)
+    (root / "dist/readonly").write_text("r")
+    (root / "dist/readonly").chmod(0o444)
+    (root / "dist/link").symlink_to("app")
+    (root / "dist/dangling").symlink_to("nowhere")
+    (root / os.fsdecode(b"odd\xff\nname")).write_text("odd")
+    (root / "src/main.c").write_text("int main(void);")
+    (root / "doomed").unlink()
+    os.utime(root / "dist/app", ns=(1, 1_650_000_000_123_456_789))
+    os.utime(root / "dist", ns=(1, 1_650_000_000_987_654_321))
+
+
 def keep_each(machine: Machine, *names: str) -> None:
     """Run steps that write a file of their name, each with an archive of its own."""
     for name in names:
@@ -107,3 +127,13 @@ def keep_each(machine: Machine, *names: str) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.005)
     machine.checkpoints.finish(30)
+
+
+def forge(
+    store: MemoryStore, machine: Machine, records: dict[str, Any], header: Mapping[str, object] = MappingProxyType({})
+) -> None:
+    """Put an archive into the store that no run made."""
+    rows = {name: record_to_json(one) if isinstance(one, Record) else one for name, one in records.items()}
+    path = machine.root.parent / "forged"
+    write_archive({"job": KEYS.job, "records": rows} | dict(header), [], path)
+    store.entries[KEYS.new("x", len(store.entries))] = path.read_bytes()

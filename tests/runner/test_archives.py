@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from checkpoint_action.errors import StoreError
-from checkpoint_action.model import Action, Layer, Reason
+from checkpoint_action.model import Action, Reason
 from checkpoint_action.runner import archives, uploads
 from checkpoint_action.store.bundle import LONGEST_HEADER, header_frame
-from checkpoint_action.store.codec import record_to_json
-from tests.runner.machines import KEYS, Machine, keep_each, writing
+from tests.runner.machines import KEYS, Machine, keep_each
 from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -73,30 +70,6 @@ def test_a_large_archive_is_only_begun_to_learn_the_state_and_fetched_when_it_is
     assert (other.root / "a").read_bytes() == (one.root / "a").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("log", "here"),
-    [
-        (".checkpoint-run-j.logs/a.log", ".checkpoint-run-j.logs/a.log"),
-        ("/home/runner/work/_temp/x.logs/a.log", "a.log"),
-        ("/etc/passwd", "passwd"),
-        ("../../.ssh/id_ed25519", "id_ed25519"),
-        ("D:\\a\\_temp\\logs\\a.log", "a.log"),
-        ("C:a.log", "" if os.name == "nt" else "C:a.log"),
-        ("..", ""),
-        ("/", ""),
-        ("", ""),
-    ],
-)
-def test_a_log_of_another_machine_is_no_other_file_here(
-    tmp_path: Path, store: CountingStore, other: Machine, log: str, here: str
-) -> None:
-    """Reports and `logs` show what lies where a record says, and a record may come from anybody with the store."""
-    one = Machine(tmp_path / "one", store)
-    record = replace(one.run(one.step("a"), writing("a", "a")), log=log)
-    header = {"job": KEYS.job, "records": {"a": record_to_json(record)}}
-    assert archives._state_of(header, KEYS.job, KEYS.prefix).records["a"].log == here
-
-
 def test_a_small_archive_is_there_with_the_first_look(tmp_path: Path, store: CountingStore, other: Machine) -> None:
     one = Machine(tmp_path / "one", store)
     keep_each(one, "a")
@@ -145,62 +118,3 @@ def test_an_archive_that_ends_within_its_header_is_a_miss(tmp_path: Path, store:
     store.entries[key] = whole[:60]
     assert other.checkpoints.learn(["a"]) == {}
     assert f"{key} is not usable (the archive is cut off); starting afresh" in other.warnings[0]
-
-
-def test_a_store_that_has_nothing_of_the_job_is_told_with_its_reach(store: CountingStore, other: Machine) -> None:
-    store.reach = "this job can read entries of refs/heads/main"
-    assert other.checkpoints.learn(["a"]) == {}
-    assert other.missed == ["this job can read entries of refs/heads/main"]
-    assert other.warnings == []
-
-
-def test_nothing_is_told_of_a_reach_where_there_is_a_checkpoint_or_the_store_fails(
-    tmp_path: Path, store: CountingStore, other: Machine
-) -> None:
-    one = Machine(tmp_path / "one", store)
-    one.run(one.step("a"), writing("a", "a"))
-    one.checkpoints.finish(60)
-    other.checkpoints.learn(["a"])
-    store.refuse["find"] = StoreError("memory: 503")
-    failing = Machine(tmp_path / "failing", store)
-    failing.checkpoints.learn(["a"])
-    assert other.missed == failing.missed == []
-
-
-@pytest.mark.parametrize("limit", [0, 5, 11])
-def test_a_step_that_leaves_more_than_the_limit_is_done_but_not_kept(
-    tmp_path: Path, store: CountingStore, limit: int
-) -> None:
-    one = Machine(tmp_path / "one", store, max_size=limit, required=True)
-    one.run(one.step("a"), lambda root: [(root / "small").write_text("abcd"), (root / "big").write_text("12345678")])
-    one.run(one.step("empty"), writing("nothing", ""))
-    one.checkpoints.finish(60)
-    [warning] = one.warnings
-    assert warning == (
-        "step 'a' is done but not kept for other machines: it left 12 bytes, and the limit (max-size) is "
-        f"{limit}; the largest file is big with 8"
-    )
-    assert one.kept == [("empty",)]
-
-
-def test_a_step_within_the_limit_is_kept(tmp_path: Path, store: CountingStore, other: Machine) -> None:
-    one = Machine(tmp_path / "one", store, max_size=12)
-    one.run(one.step("a"), lambda root: [(root / "small").write_text("abcd"), (root / "big").write_text("12345678")])
-    one.checkpoints.finish(60)
-    assert other.resume(other.step("a")) == [RESTORED]
-    assert one.warnings == []
-
-
-def test_what_another_machine_kept_of_a_step_is_not_handed_on_once_it_left_too_much(
-    tmp_path: Path, store: CountingStore, other: Machine
-) -> None:
-    one = Machine(tmp_path / "one", store)
-    keep_each(one, "a")
-    again = Machine(tmp_path / "again", store, max_size=3)
-    again.checkpoints.learn(["a"])
-    again.run(again.step("a"), writing("a", "more than that"))
-    again.run(again.step("b"), writing("b", "b"))
-    again.checkpoints.finish(60)
-    records = other.checkpoints.learn(["a", "b"])
-    assert sorted(records) == ["b"]
-    assert records["b"].layer != Layer()

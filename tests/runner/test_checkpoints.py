@@ -14,26 +14,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checkpoint_action.errors import StoreDeniedError, StoreError, StoreMissingError
-from checkpoint_action.model import Action, ArchiveRef, Entry, Layer, Reason, Record, Status
+from checkpoint_action.model import Action, ArchiveRef, Entry, Layer, Reason, Status
 from checkpoint_action.runner import archives as archives_module
 from checkpoint_action.runner import checkpoints as module
+from checkpoint_action.runner import stored_state
 from checkpoint_action.runner import uploads as uploads_module
 from checkpoint_action.runner.outputs import result_of
 from checkpoint_action.runner.plan import plan_job
-from checkpoint_action.store.bundle import read_header, write_archive
-from checkpoint_action.store.codec import record_to_json
-from tests.runner.jobs import as_nobody, job, record
-from tests.runner.machines import KEYS, Machine, keep_each, writing
+from checkpoint_action.store.bundle import read_header
+from tests.runner.jobs import job, record
+from tests.runner.machines import KEYS, Machine, build, forge, keep_each, writing
 from tests.runner.memory_store import MemoryStore
 from tests.store.trees import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import ModuleType
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
-
-NOTHING: dict[str, object] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -54,22 +53,6 @@ def one(tmp_path: Path, store: MemoryStore) -> Machine:
 @pytest.fixture
 def other(tmp_path: Path, store: MemoryStore) -> Machine:
     return Machine(tmp_path / "other", store)
-
-
-def build(root: Path) -> None:
-    """Adds, changes, deletes; files, folders and links; modes and times."""
-    (root / "dist/empty").mkdir(parents=True)
-    (root / "dist/app").write_bytes(b"\x7fELF" + os.urandom(5000))
-    (root / "dist/app").chmod(0o755)
-    (root / "dist/readonly").write_text("r")
-    (root / "dist/readonly").chmod(0o444)
-    (root / "dist/link").symlink_to("app")
-    (root / "dist/dangling").symlink_to("nowhere")
-    (root / os.fsdecode(b"odd\xff\nname")).write_text("odd")
-    (root / "src/main.c").write_text("int main(void);")
-    (root / "doomed").unlink()
-    os.utime(root / "dist/app", ns=(1, 1_650_000_000_123_456_789))
-    os.utime(root / "dist", ns=(1, 1_650_000_000_987_654_321))
 
 
 RESTORED = (Action.RESTORE, Reason.RESTORED)
@@ -133,16 +116,6 @@ def test_steps_that_edit_and_remove_a_source_are_restored_in_order(one: Machine,
     one.checkpoints.finish(30)
     assert other.resume(*(other.step(name) for name in "abc")) == [RESTORED] * 3
     assert (other.root / "doomed").read_text() == "again"
-
-
-def test_a_changed_file_is_put_back_only_over_what_it_was(one: Machine, other: Machine) -> None:
-    one.run(one.step("build"), build)
-    one.checkpoints.finish(30)
-    (other.root / "src/main.c").write_text("somebody's work")
-    before = scan(other.root)
-    with pytest.raises(StoreError, match=r"src/main\.c"):
-        other.resume(other.step("build"))
-    assert scan(other.root) == before
 
 
 def test_what_finishes_during_an_upload_goes_up_together(one: Machine, other: Machine, store: MemoryStore) -> None:
@@ -245,82 +218,11 @@ def test_how_a_step_ended_elsewhere_is_learned(
     assert other.checkpoints.learn()["a"].status is status
 
 
-def forge(store: MemoryStore, machine: Machine, records: dict[str, Any], header: dict[str, object] = NOTHING) -> None:
-    """Put an archive into the store that no run made."""
-    rows = {name: record_to_json(one) if isinstance(one, Record) else one for name, one in records.items()}
-    path = machine.root.parent / "forged"
-    write_archive({"job": KEYS.job, "records": rows} | header, [], path)
-    store.entries[KEYS.new("x", len(store.entries))] = path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        {"job": "another"},
-        {"job": None},
-        {"records": 7},
-        {"records": {"a": {"step": "a"}}},
-        {"records": {"a": None}},
-        {"records": ["a"]},
-        {"told": ["a"]},
-        {"told": {"a": 1}},
-    ],
-)
-def test_an_archive_that_is_not_ours_or_makes_no_sense_is_a_miss_with_one_line(
-    other: Machine, store: MemoryStore, header: dict[str, object]
-) -> None:
-    forge(store, other, {}, header)
-    assert other.checkpoints.learn() == {}
-    assert len(other.warnings) == 1
-    assert other.warnings[0].startswith("CPR505: memory: ")
-    assert "\n" not in other.warnings[0]
-
-
-@pytest.mark.parametrize("path", ["../out", "/etc/passwd", "a\0b", "a//b", ""])
-def test_a_record_with_a_path_that_leads_out_is_a_miss_with_one_line(
-    other: Machine, store: MemoryStore, path: str
-) -> None:
-    good = record(other.step("a"), other.root)
-    row = record_to_json(good)
-    row["layer"] = {"entries": [{"path": path, "type": "dir", "mode": "0755", "mtime_ns": 1}]}
-    forge(store, other, {"a": row})
-    assert other.resume(other.step("a")) == [(Action.RUN, Reason.NEVER_RAN)]
-    assert len(other.warnings) == 1
-
-
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x28\xb5\x2f\xfd" + b"\0" * 50])
 def test_a_damaged_archive_is_a_miss_with_one_line(other: Machine, store: MemoryStore, content: bytes) -> None:
     store.entries[KEYS.new("a", 1)] = content
     assert other.checkpoints.learn() == {}
     assert len(other.warnings) == 1
-
-
-def test_a_damaged_layer_restores_nothing(one: Machine, other: Machine, store: MemoryStore) -> None:
-    one.run(one.step("build"), build)
-    one.checkpoints.finish(30)
-    [(key, whole)] = store.entries.items()
-    store.entries[key] = whole[:-3000] + bytes(byte ^ 255 for byte in whole[-3000:-2900]) + whole[-2900:]
-    before = scan(other.root)
-    with pytest.raises(StoreError):
-        other.resume(other.step("build"))
-    assert scan(other.root) == before
-    assert list(other.archives.glob("side*")) == []
-
-
-def test_an_evicted_archive_is_an_error_of_its_step_only(one: Machine, other: Machine, store: MemoryStore) -> None:
-    store.gate.clear()
-    one.run(one.step("a"), writing("a", "a"))
-    assert store.uploading.wait(30)
-    one.run(one.step("b"), writing("b", "b"))
-    store.gate.set()
-    one.checkpoints.finish(30)
-    del store.entries[next(iter(store.entries))]
-    records = other.checkpoints.learn()
-    with pytest.raises(StoreError, match="not there"):
-        other.checkpoints.restore(records["a"], lambda _path: ())
-    other.checkpoints.restore(records["b"], lambda _path: ())
-    assert (other.root / "b").exists()
-    assert other.warnings == []
 
 
 def test_a_step_that_was_not_kept_cannot_be_restored(other: Machine) -> None:
@@ -345,32 +247,6 @@ def test_a_store_that_fails_to_save_is_said_once_and_costs_nothing(
     assert store.calls.count("save") == 1
 
 
-@pytest.mark.parametrize("method", ["find", "read"])
-def test_a_store_that_fails_to_tell_is_said_once_and_costs_nothing(
-    one: Machine, other: Machine, store: MemoryStore, method: str
-) -> None:
-    one.run(one.step("a"))
-    one.checkpoints.finish(30)
-    store.refuse[method] = StoreError("memory: 503")
-    assert other.checkpoints.learn() == {}
-    other.run(other.step("a"))
-    other.checkpoints.finish(30)
-    assert len(other.warnings) == 1
-    assert len(store.entries) == 1
-
-
-@pytest.mark.parametrize("method", ["find", "read"])
-def test_a_required_store_that_fails_to_tell_is_an_error(
-    one: Machine, store: MemoryStore, tmp_path: Path, method: str
-) -> None:
-    one.run(one.step("a"))
-    one.checkpoints.finish(30)
-    store.refuse[method] = StoreError("memory: 503")
-    strict = Machine(tmp_path / "strict", store, required=True)
-    with pytest.raises(StoreError, match="503"):
-        strict.checkpoints.learn()
-
-
 def test_a_required_store_that_fails_to_save_is_an_error_at_the_end(store: MemoryStore, tmp_path: Path) -> None:
     strict = Machine(tmp_path / "strict", store, required=True)
     store.refuse["save"] = StoreError("memory: 503")
@@ -378,88 +254,6 @@ def test_a_required_store_that_fails_to_save_is_an_error_at_the_end(store: Memor
     with pytest.raises(StoreError, match="503"):
         strict.checkpoints.finish(30)
     assert len(strict.warnings) == 1
-
-
-def gone_before_packing(machine: Machine) -> None:
-    of = machine.step("a")
-    machine.checkpoints.look(of.id, machine.digests)
-    (machine.root / "f").write_text("f")
-    layer = machine.checkpoints.changes(of, Layer(), machine.digests)
-    (machine.root / "f").unlink()
-    machine.checkpoints.keep(record(of, machine.root, layer=layer))
-
-
-def test_a_step_that_cannot_be_packed_is_named_and_runs_again_elsewhere(one: Machine, other: Machine) -> None:
-    gone_before_packing(one)
-    one.run(one.step("b"), writing("b", "b"))
-    one.checkpoints.finish(30)
-    assert len(one.warnings) == 1
-    assert "step 'a' is done but not kept" in one.warnings[0]
-    assert other.resume(other.step("a"), other.step("b")) == [(Action.RUN, Reason.NEVER_RAN), RESTORED]
-
-
-def test_a_step_that_cannot_be_packed_for_a_required_store_is_an_error(store: MemoryStore, tmp_path: Path) -> None:
-    strict = Machine(tmp_path / "strict", store, required=True)
-    with pytest.raises(StoreError, match="step 'a' could not be packed"):
-        gone_before_packing(strict)
-
-
-def test_an_older_record_of_a_step_that_was_not_kept_this_time_is_not_handed_on(
-    one: Machine, other: Machine, store: MemoryStore
-) -> None:
-    one.run(one.step("a"), writing("f", "old"))
-    one.checkpoints.finish(30)
-    second = Machine(other.root.parent / "second", store)
-    second.checkpoints.learn()
-    gone_before_packing(second)
-    second.run(second.step("b"))
-    second.checkpoints.finish(30)
-    assert other.resume(other.step("a"), other.step("b")) == [(Action.RUN, Reason.NEVER_RAN), SKIPPED]
-
-
-def test_a_step_that_leaves_what_we_may_not_read_is_not_kept(public: Path, store: MemoryStore) -> None:
-    one = Machine(public / "one", store)
-
-    def closed(root: Path) -> None:
-        (root / "data/deep").mkdir(parents=True)
-        (root / "data/deep/f").write_text("")
-        (root / "data").chmod(0)
-
-    with as_nobody(one.root.parent):
-        done = one.run(one.step("a"), closed)
-        one.run(one.step("b"), writing("b", "b"))
-        one.checkpoints.finish(30)
-    assert done.layer.deleted == ()
-    assert len(one.warnings) == 1
-    assert "data/" in one.warnings[0]
-    assert one.kept == [("b",)]
-    (one.root / "data").chmod(0o755)
-
-
-def test_a_step_whose_file_could_not_be_read_is_named_with_it(public: Path, store: MemoryStore) -> None:
-    one = Machine(public / "one", store)
-
-    def closed(root: Path) -> None:
-        (root / "f").write_text("f")
-        (root / "f").chmod(0)
-
-    with as_nobody(one.root.parent):
-        one.run(one.step("a", outputs=("f",)), closed)
-        one.checkpoints.finish(30)
-    assert one.warnings == ["step 'a' is done but not kept for other machines: f cannot be read"]
-
-
-def out_of_memory(*_arguments: object, **_options: object) -> None:
-    raise MemoryError
-
-
-def test_what_a_finished_step_left_that_there_is_no_memory_to_pack_costs_a_warning(
-    one: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "pack_layer", out_of_memory)
-    one.run(one.step("a"), writing("f", "f"))
-    one.checkpoints.finish(30)
-    assert one.warnings == ["step 'a' is done but not kept for other machines: unexpected MemoryError"]
 
 
 @pytest.fixture
@@ -694,30 +488,25 @@ def test_an_archive_that_is_gone_is_asked_for_once_and_the_store_stays_on(
     assert other.warnings == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"duration": -1},
-        {"duration": 1e300},
-        {"started": 10**400},
-        {"tries": -5},
-        {"exit_code": 1 << 70},
-        {"signal": 1 << 70},
-        {"archive": {"key": "k\n::error::x", "layer": "l"}},
-        {"layer": {"deleted": ["/etc/passwd"]}},
-    ],
-)
-def test_a_forged_value_is_a_miss_with_one_line(other: Machine, store: MemoryStore, change: dict[str, object]) -> None:
-    forge(store, other, {"a": record_to_json(record(other.step("a"), other.root)) | change})
-    assert other.checkpoints.learn(["a"]) == {}
-    assert len(other.warnings) == 1
-    assert other.warnings[0].isprintable()
-
-
 @pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), AssertionError("x\ny"), KeyError("k")])
-@pytest.mark.parametrize("where", ["parse_header", "check_layer", "restore_times", "_nearest_first"])
+@pytest.mark.parametrize(
+    ("owner", "where"),
+    [
+        (archives_module, "parse_header"),
+        (stored_state, "check_layer"),
+        (module, "restore_times"),
+        (archives_module, "_nearest_first"),
+    ],
+    ids=["parse_header", "check_layer", "restore_times", "_nearest_first"],
+)
 def test_no_unexpected_fault_gets_out_of_learning(
-    one: Machine, other: Machine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
+    one: Machine,
+    other: Machine,
+    store: MemoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: ModuleType,
+    where: str,
+    error: Exception,
 ) -> None:
     keep_each(one, "a")
     if where == "_nearest_first":
@@ -726,26 +515,10 @@ def test_no_unexpected_fault_gets_out_of_learning(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(module if where == "restore_times" else archives_module, where, fail)
+    monkeypatch.setattr(owner, where, fail)
     assert set(other.checkpoints.learn(["a"])) == ({"a"} if where == "restore_times" else set())
     assert len(other.warnings) == 1
     assert other.warnings[0].isprintable()
-
-
-@pytest.mark.parametrize("where", ["unpack_layer", "apply_layer"])
-def test_an_unexpected_fault_in_a_restore_is_a_store_error_of_one_line(
-    one: Machine, other: Machine, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    keep_each(one, "a")
-    records = other.checkpoints.learn()
-
-    def fail(*_: object) -> None:
-        raise RecursionError("deep\nand deeper")
-
-    monkeypatch.setattr(module, where, fail)
-    with pytest.raises(StoreError) as caught:
-        other.checkpoints.restore(records["a"], lambda _path: ())
-    assert str(caught.value) == "unexpected RecursionError: deep and deeper"
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret", "a/../../secret"])

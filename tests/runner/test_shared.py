@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkpoint_action.model import Action, Reason, Status
-from checkpoint_action.runner.archives import StoredState
 from checkpoint_action.runner.keys import KeyScheme
 from checkpoint_action.runner.shared import merged
 from checkpoint_action.runner.sources import Source
+from checkpoint_action.runner.stored_state import StoredState
 from tests.runner.jobs import job, record, step
 from tests.runner.machines import KEYS, Machine, keep_each, writing
 from tests.runner.memory_store import MemoryStore
@@ -119,7 +119,7 @@ def test_a_step_that_failed_again_is_not_taken_for_done_as_a_later_archive_says(
 
 def test_a_machine_whose_clock_is_late_writes_what_counts_as_later_all_the_same(fleet: Fleet) -> None:
     early = fleet.machine()
-    early.checkpoints._uploads.number_after((time.time_ns() // 1_000_000) + 3_600_000)
+    early.checkpoints._uploads.numbering.go_past((time.time_ns() // 1_000_000) + 3_600_000)
     keep_each(early, "a")
     late, beside = fleet.machine(), fleet.machine()
     late.run(late.step("a"), writing("a", "second"))

@@ -573,7 +573,7 @@ def test_an_unexpected_fault_while_putting_back_is_a_store_error(
     def fail(*_: object) -> None:
         raise RecursionError("deep\nand deeper")
 
-    monkeypatch.setattr("checkpoint_action.runner.checkpoints.apply_layer", fail)
+    monkeypatch.setattr("checkpoint_action.runner.putting_back.apply_layer", fail)
     with pytest.raises(StoreError, match="unexpected RecursionError: deep and deeper"):
         other.begin()
 

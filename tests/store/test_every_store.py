@@ -19,7 +19,8 @@ from checkpoint_action.model import Action, Reason
 from checkpoint_action.runner import uploads
 from checkpoint_action.runner.keys import KeyScheme, job_slug
 from checkpoint_action.store.base import FilePart, Found, PieceStore
-from checkpoint_action.store.objects import ONE_BODY, PART
+from checkpoint_action.store.object_reading import PART
+from checkpoint_action.store.objects import ONE_BODY
 from checkpoint_action.store.prune import prune
 from checkpoint_action.store.urls import store_for
 from tests.runner.machines import Machine, writing

@@ -13,7 +13,8 @@ import pytest
 from checkpoint_action.errors import StoreError
 from checkpoint_action.store.base import Found
 from checkpoint_action.store.buckets import open_bucket
-from checkpoint_action.store.objects import PART, ObjectStore
+from checkpoint_action.store.object_reading import PART
+from checkpoint_action.store.objects import ObjectStore
 from checkpoint_action.store.resuming import ResumingStore
 
 if TYPE_CHECKING:
