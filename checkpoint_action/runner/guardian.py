@@ -23,7 +23,6 @@ __all__ = ["Guardian", "guard"]
 
 _ROUNDS = 100
 _MOST_REPLACEMENTS = 3
-_END = "end"
 _PAUSE = 0.05  # seconds between rounds; what was being forked in one is found in the next
 
 # Nothing in its command line says whose it is: who kills all processes of a name kills us and not our guardian.
@@ -115,14 +114,14 @@ class Guardian:
                 self._process = self._launch(self._board)
 
     def stop(self) -> None:
-        """End the watch; nothing is killed."""
+        """End the watch; no step is killed."""
         with self._lock:
             self._stopping = True
             process, self._process = self._process, None
         if process is not None and process.stdin is not None:
-            _tell(process, _END)
-            process.stdin.close()
+            process.kill()  # before its pipe closes; it may not have come further than to load Python
             process.wait()
+            process.stdin.close()
             descendants.disown(process.pid)
         if self._waiting is not None:
             self._waiting.join()
@@ -145,8 +144,8 @@ def guard() -> None:
         signal.signal(number, signal.SIG_IGN)
     temporary = sys.stdin.buffer.readline().decode().rstrip("\n")
     board = sys.stdin.buffer.readline()
-    # All that comes after it is the word that the run ends by itself. Whoever has forked from us holds the pipe, too.
-    if not board or sys.stdin.buffer.readline():
+    sys.stdin.buffer.read()  # whoever has forked from us holds the pipe, too
+    if not board:
         return
     from checkpoint_action.runner.watch_board import tokens_on  # noqa: PLC0415  # not on Windows
 
