@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 import traceback
 from contextlib import contextmanager, nullcontext, suppress
@@ -40,6 +39,7 @@ from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.shells import check_shells
 from checkpoint_action.runner.signals import stop_on_signals
 from checkpoint_action.runner.stop import StopRequest
+from checkpoint_action.store.temporary import TemporaryFolder
 from checkpoint_action.toolkit import core
 from checkpoint_action.toolkit.errors import ToolkitError
 
@@ -262,7 +262,7 @@ def _folder_for_archives(paths: StatePaths) -> Iterator[Path]:
     """
     try:
         paths.logs.mkdir(mode=0o700, exist_ok=True)
-        made = tempfile.TemporaryDirectory(prefix="archives-", dir=paths.logs.parent, ignore_cleanup_errors=True)
+        made = TemporaryFolder("archives-", paths.logs.parent)
     except OSError as error:
         raise StateWriteError(f"cannot make {error.filename}: {error.strerror}", kind_of_write(error)) from None
     with made as name:

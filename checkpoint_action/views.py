@@ -101,9 +101,8 @@ def _told(
     if not asks_for_store(options, around.env):
         yield job, lambda _records: {}
         return
-    from tempfile import TemporaryDirectory  # noqa: PLC0415  # only where a store is asked for
-
-    from checkpoint_action.runner.merging import choosing  # noqa: PLC0415
+    from checkpoint_action.runner.merging import choosing  # noqa: PLC0415  # only where a store is asked for
+    from checkpoint_action.store.temporary import TemporaryFolder  # noqa: PLC0415
     from checkpoint_action.store_use import store_use_of  # noqa: PLC0415
 
     use = store_use_of(options, job, around.env)
@@ -111,7 +110,7 @@ def _told(
         yield job, lambda _records: {}
         return
     job = use.prepared(job, around.env)
-    with TemporaryDirectory(prefix="checkpoint-run-", ignore_cleanup_errors=True) as name:
+    with TemporaryFolder("checkpoint-run-") as name:
         checkpoints = use.checkpoints(
             job, state_paths(options, job.name), folder=Path(name), warn=lambda text: around.warn([text])
         )

@@ -12,6 +12,7 @@ from checkpoint_action.runner.progress import ProgressFolders
 from checkpoint_action.runner.run_folder import RunFolder
 from checkpoint_action.runner.save_requests import SaveDesk
 from checkpoint_action.runner.shells import Scripts
+from checkpoint_action.store.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ class Lent:
         self._job = job
         self._state = state
         self._is_stopping = is_stopping
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: TemporaryFolder | None = None
 
     def open(self) -> None:
         """Make ready for the first step.
@@ -43,7 +44,7 @@ class Lent:
         """
         try:
             if self._state is None:
-                self._temporary = tempfile.TemporaryDirectory(prefix="checkpoint-run-", ignore_cleanup_errors=True)
+                self._temporary = TemporaryFolder("checkpoint-run-")
                 base = Path(self._temporary.name)
                 run, progress = base / "run", base / "progress"
             else:
