@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from checkpoint_action.model import ARTIFACT_MISSING, Layer, Status, Values
+from checkpoint_action.runner.entries import UNREADABLE
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End
 from checkpoint_action.runner.stop import StoppedError
@@ -142,7 +143,9 @@ def _look_at(collect: Callable[[], Left], ended: Callable[..., Try], by: str) ->
         return ended(Status.INTERRUPTED, f"it was stopped{by} before its outputs were recorded")
     except OSError as error:
         return ended(Status.FAILED, f"cannot look at its outputs: {error}")
-    return ended(Status.DONE, left=left)
+    done = ended(Status.DONE, left=left)
+    told = [entry.path for entry in left.layer.entries if entry.content == UNREADABLE][:1]
+    return replace(done, notes=(*done.notes, *(f"{path} cannot be read; it runs again next time" for path in told)))
 
 
 def _retried(retry: Retry, failed: Try) -> bool:

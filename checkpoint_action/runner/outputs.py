@@ -214,4 +214,6 @@ def _difference(
 
 
 def _short(entry: Entry) -> str:
+    if entry.content == UNREADABLE:
+        return "could not be read"
     return f"sha256 {entry.sha256[:12]}" if entry.type == "file" else entry.content

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoint_action.model import ARTIFACT_MISSING, Retry, Status
+from checkpoint_action.model import ARTIFACT_MISSING, Entry, Layer, Retry, Status
 from checkpoint_action.runner.attempts import Left, Try, backoff_delay, judge, run_tries
+from checkpoint_action.runner.entries import UNREADABLE
 from checkpoint_action.runner.outputs import MissingOutputError
 from checkpoint_action.runner.process import End, Outcome
 from checkpoint_action.runner.stop import StoppedError
@@ -171,6 +172,13 @@ def test_outputs_that_cannot_be_looked_at_are_a_failure_that_says_so() -> None:
     found = judge(outcome(code=0), 1, 0.0, None, unreadable)
     assert found.status is Status.FAILED
     assert "Permission denied" in found.error
+
+
+def test_an_output_that_cannot_be_read_is_told_at_once() -> None:
+    read, closed = (Entry(name, "file", 0o644, 7, 1, sha256) for name, sha256 in (("a", "0" * 64), ("b", UNREADABLE)))
+    found = judge(outcome(End.EXITED, 0, None, "first"), 1, 0.0, None, lambda: Left(Layer((read, closed))))
+    assert found.status is Status.DONE
+    assert found.notes == ("first", "b cannot be read; it runs again next time")
 
 
 def unusable() -> Left:

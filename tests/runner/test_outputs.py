@@ -293,6 +293,17 @@ def test_an_output_that_cannot_be_read_is_not_trusted(public: Path) -> None:
         assert look(public, layer) == (Reason.OUTPUT_CHANGED, "d/f: cannot be read")
 
 
+def test_an_output_that_could_not_be_read_is_not_trusted_later(public: Path) -> None:
+    make(public, "f")
+    with as_nobody(public):
+        (public / "f").chmod(0)
+        layer = collect(["f"], public, public, ContentDigests())
+        (public / "f").chmod(0o644)
+        reason, text = look(public, layer) or (None, "")
+    assert reason is Reason.OUTPUT_CHANGED
+    assert text.startswith("f: could not be read → sha256 ")
+
+
 def test_an_output_in_a_folder_that_is_closed_is_not_trusted(public: Path) -> None:
     make(public, "d/e/f")
     layer = collect(["d/e/f"], public, public, ContentDigests())
