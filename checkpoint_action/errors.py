@@ -25,6 +25,7 @@ __all__ = [
     "StoreError",
     "StoreMissingError",
     "StoreTakenError",
+    "TornError",
     "UsageError",
     "code_of",
     "failure_of",
@@ -262,6 +263,10 @@ class BundleError(StoreError):
     """An archive is damaged, not ours, or would write where it must not."""
 
     kind = Kind.ARCHIVE
+
+
+class TornError(BundleError):
+    """Files were put back half-way, and what was there before could not be put back either."""
 
 
 def failure_of(error: Exception) -> CheckpointError | None:

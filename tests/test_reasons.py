@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checkpoint_action.errors import TornError
 from checkpoint_action.model import Action, Reason
 from checkpoint_action.runner import events, uploads
 from checkpoint_action.runner.checkpoints import Checkpoints
@@ -381,8 +382,12 @@ class Machine:
             step("b", self.root, command="echo b >>ran; cat a.out >b.out", outputs=("b.out",), needs=("a",)),
         ]
 
-    def plan_and_run(self) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-        """Decisions of a plan on what the store tells, and those of the run that follows."""
+    def plan_and_run(self, *, code: int = 0) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
+        """Decisions of a plan on what the store tells, and those of the run that follows.
+
+        :param code: what the run is to end with.
+        """
+        self.told.clear()
         stop = StopRequest()
         checkpoints = Checkpoints(
             self.store,
@@ -407,12 +412,12 @@ class Machine:
             options=RunOptions(),
             checkpoints=checkpoints,
         )
-        assert engine.run().exit_code == 0
+        assert engine.run().exit_code == code
         journal.close()
         decided = [
             one.decision
             for one in self.told
-            if isinstance(one, (events.StepStarted, events.StepSkipped, events.StepRestored))
+            if isinstance(one, (events.StepStarted, events.StepSkipped, events.StepRestored, events.StepHeld))
         ]
         return [(one.action.value, one.reason.value, one.detail) for one in plan.decisions], [
             (one.action.value, one.reason.value, one.detail) for one in decided
@@ -456,3 +461,20 @@ def test_archive_missing(tmp_path: Path, store: MemoryStore) -> None:
     assert run[1] == ("restore", "restored", "b.out")
     assert (second.ended.ran, second.ended.skipped, second.ended.restored) == (("a",), (), ("b",))
     assert (second.root / "ran").read_text() == "a\n"
+
+
+def test_files_that_were_put_back_half_way(tmp_path: Path, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs on half of what a step left: what comes of that would be kept as what the step leaves."""
+
+    def torn(*_given: object) -> None:
+        raise TornError("half of it is there")
+
+    second = Machine(tmp_path / "second", store)
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "restore", torn)
+        _plan, run = second.plan_and_run(code=1)
+    assert run == [
+        ("stop", "archive-missing", "half of it is there; the next run puts that right"),
+        ("stop", "needs-changed", "it needs 'a', which is held back"),
+    ]
+    assert second.plan_and_run()[1] == [("restore", "restored", "a.out"), ("restore", "restored", "b.out")]

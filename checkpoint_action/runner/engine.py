@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
-from checkpoint_action.errors import StateWriteError, StoreError
+from checkpoint_action.errors import StateWriteError, StoreError, TornError
 from checkpoint_action.model import AUTO, Action, Decision, Reason, Record, Status, Values
 from checkpoint_action.runner import events
 from checkpoint_action.runner.attempts import recorded
@@ -270,8 +270,12 @@ class Engine:
         record = self._journal.records[step.id]
         begin = self._clock()
         self._tell(events.StepRestoring(position, record))
-        if fault := self._put_back(record):
-            return Decision(step.id, Action.RUN, Reason.ARCHIVE_MISSING, fault)
+        try:
+            fault, instead = self._put_back(record), Action.RUN
+        except TornError as error:  # on half of what it left, it might do something else than it did
+            fault, instead = f"{error}; the next run puts that right", Action.STOP
+        if fault:
+            return Decision(step.id, instead, Reason.ARCHIVE_MISSING, fault)
         self._planner.restored()
         self._tally.restored(record)
         self._tell(events.StepRestored(position, decision, record, self._clock() - begin))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import StateWriteError, StoreError, kind_of_write
+from checkpoint_action.errors import StateWriteError, StoreError, TornError, kind_of_write
 from checkpoint_action.model import Status
 from checkpoint_action.runner import events
 from checkpoint_action.runner.progress import NoDigests, progress_of, sync_progress
@@ -51,6 +51,7 @@ class Keeping:
         :param acceptable: contents of a path, besides those the layer knows, that may be written over.
         :param stay: paths that stay as they are.
         :raises StoppedError: the run is being stopped.
+        :raises TornError: half of it is there, and what was there before is not.
         """
         if self._checkpoints is None:
             return "no store is used"
@@ -59,6 +60,8 @@ class Keeping:
         except StoreError as error:
             if self._stop.signum is not None:
                 raise StoppedError from error
+            if isinstance(error, TornError):
+                raise
             return str(error) or "it cannot be put back"
         return ""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from checkpoint_action.errors import TornError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -43,7 +45,11 @@ class LeftAlone:
             return ""
         while self._left:
             name, record = next(iter(self._left.items()))
-            if fault := self._put_back(record):
+            try:
+                fault = self._put_back(record)
+            except TornError as error:
+                fault = str(error)
+            if fault:
                 return f"'{name}' cannot be put back: {fault}"
             del self._left[name]
         return ""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from checkpoint_action.errors import BundleError
+from checkpoint_action.errors import BundleError, TornError
 from checkpoint_action.store.paths import ancestors, check_layer, refuse_collisions
 from checkpoint_action.store.transaction import Transaction
 from checkpoint_action.store.tree import At, Tree, content_word, set_mode, set_times, status
@@ -105,7 +105,8 @@ def _change(tree: Tree, side: Path, layer: Layer, present: dict[str, _Present]) 
     except BaseException as error:
         faults = changes.undo()
         if faults:
-            raise BundleError(f"restore failed ({error}) and could not be taken back: {'; '.join(faults)}") from error
+            kind = TornError if changes.torn else BundleError
+            raise kind(f"restore failed ({error}) and could not be taken back: {'; '.join(faults)}") from error
         raise
     changes.keep()
 

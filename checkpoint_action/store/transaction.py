@@ -31,6 +31,7 @@ class Transaction:
     """Changes to ``tree``. What is replaced is kept aside until :meth:`keep`; :meth:`undo` puts everything back.
 
     :param spare: an existing folder for what is set aside, on the tree's filesystem if it can be.
+    :ivar torn: whether :meth:`undo` could not put back what is in the tree; modes and times are not meant.
     """
 
     def __init__(self, tree: Tree, spare: Path) -> None:
@@ -44,6 +45,7 @@ class Transaction:
         self._removed: set[str] = set()
         self._grown: set[str] = set()  # folders in which a name came or went
         self._finished: list[str] = []
+        self.torn = False
 
     def new_link(self, target: str, *, to_folder: bool) -> Path:
         """A link made aside, to be put into place by :meth:`put`."""
@@ -146,6 +148,7 @@ class Transaction:
             try:
                 step()
             except OSError as error:
+                self.torn = True
                 faults.append(str(error))
         for path in sorted(self._found, key=_deepest_first):
             try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checkpoint_action.errors import BundleError
+from checkpoint_action.errors import BundleError, TornError
 from checkpoint_action.store.apply import apply_layer
 from tests.store.labs import Lab, become, everything, furnish
 from tests.store.trees import (
@@ -157,12 +157,38 @@ def test_a_failure_that_cannot_be_taken_back_says_where_the_originals_are(
         real(*given, **named)
 
     monkeypatch.setattr(os, "replace", dying)
-    with pytest.raises(BundleError, match=r"could not be taken back.*what could not be put back is in ") as caught:
+    with pytest.raises(TornError, match=r"could not be taken back.*what could not be put back is in ") as caught:
         lab.apply()
     monkeypatch.undo()
     aside = Path(str(caught.value).rpartition(" is in ")[2])
     shutil.rmtree(lab.side)
     assert [path.read_text() for path in aside.iterdir()] == ["before"]
+
+
+def test_a_time_that_cannot_be_taken_back_tears_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lab.work / "a").write_text("before")
+    lab.step(lambda root: become(root, {"b": "b"}))
+
+    real, count = os.replace, 0
+
+    def once(*given: Any, **named: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise OSError(errno.EIO, "the disk hiccuped")
+        real(*given, **named)
+
+    def refused(*_given: Any, **_named: Any) -> None:
+        raise OSError(errno.EIO, "the disk died")
+
+    monkeypatch.setattr(os, "replace", once)
+    monkeypatch.setattr(os, "utime", refused)
+    with pytest.raises(BundleError, match=r"could not be taken back") as caught:
+        lab.apply()
+    monkeypatch.undo()
+    assert not isinstance(caught.value, TornError)
+    assert (lab.root / "a").read_text() == "before"
+    assert not (lab.root / "b").exists()
 
 
 def test_an_interrupt_in_the_middle_puts_everything_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
