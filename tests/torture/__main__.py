@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PARTS: dict[str, tuple[str, Scale]] = {
     "power-loss": ("power_loss", Scale(20_000, 3600)),
     "kills": ("kills", Scale(2_000, 4 * 3600)),
-    "scarcity": ("scarcity", Scale(1_000, 3600)),
+    "scarcity": ("scarcity", Scale(2_000, 3600)),
     "network": ("network", Scale(1_000, 4 * 3600)),
     "fuzzing": ("fuzzing", Scale(sys.maxsize, 3600)),
     "security": ("security", Scale(1_000, 3600)),

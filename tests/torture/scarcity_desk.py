@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import re
 import shutil
 import threading
 from collections import Counter
@@ -13,12 +15,38 @@ from tests.torture.scarcity_scenes import Room
 from tests.torture.trouble import CHANGES, READS, Trouble, calls_in, compiled
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.torture.outcome import Outcome
     from tests.torture.scarcity_scenes import Scene
 
-__all__ = ["Desk"]
+__all__ = ["AT_ONCE", "ERRORS", "MANNERS", "STEP_FAILED", "Desk"]
+
+AT_ONCE = 2
+_NO_FILES = (errno.EMFILE, errno.ENFILE, errno.EACCES)
+
+MANNERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    CHANGES: ("once", "from then on", "half written"),
+    READS: ("once", "from then on"),
+    ("lock",): ("once",),
+}
+"""How calls of each kind fail."""
+
+ERRORS: Mapping[tuple[str, ...], tuple[int, ...]] = {
+    CHANGES: (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, *_NO_FILES),
+    READS: (errno.EIO, *_NO_FILES),
+    ("lock",): (errno.ENOLCK,),
+}
+"""What they fail with."""
+
+
+STEP_FAILED = re.compile(
+    r"failed after .*(cannot prepare|cannot be used|cannot be read|cannot look at|cannot start)"
+    r"|left.*could not be taken back.*the next run puts that right"
+)
+"""How a step ends that cannot be given its own files, or whose files nobody can look at, and one that must not run, as
+its files were put back half-way."""
 
 
 class Desk:
@@ -60,7 +88,7 @@ class Desk:
         """How many calls of each kind count in a run without trouble."""
         room = self.room(fixed=False)
         scene.prepare(room)
-        trouble = Trouble(scene.places(room), (*CHANGES, *READS, "lock"))
+        trouble = Trouble(scene.places(room), [kind for calls in MANNERS for kind in calls])
         log = room.folder.with_suffix(".calls")
         run = room.run(scene.words(room), trouble.environment(self.library, log))
         assert run.code == (1 if scene.fails else 0), run.said

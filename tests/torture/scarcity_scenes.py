@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from checkpoint_action.runner.fingerprint import NOT_AS_LEFT
 from checkpoint_action.runner.journal import StatePaths, load
 from tests.console import environment
 from tests.torture.network_machines import files_of
@@ -124,7 +125,8 @@ class Room:
     def done(self, *, known: bool = False) -> set[str]:
         """The steps that count as done for whoever reads the state.
 
-        :param known: only those of which all that they left could be read then; the others run again.
+        :param known: only those of which all that they left, and that they started from, could be read then; the
+            others run again.
         """
         if not self.state.exists():
             return set()
@@ -133,7 +135,11 @@ class Room:
         return {
             step
             for step, record in done.items()
-            if not known or all(entry.sha256 for entry in record.layer.entries if entry.type == "file")
+            if not known
+            or (
+                all(entry.sha256 for entry in record.layer.entries if entry.type == "file")
+                and NOT_AS_LEFT not in record.parts.values()
+            )
         }
 
     def fresh_machine(self) -> None:
@@ -206,6 +212,11 @@ SCENES = (
     Scene("a first run, local state", _fixed, Room.words, _ours, frozenset({0, 5})),
     Scene("a run whose last step fails, local state", lambda _room: None, Room.words, _ours, frozenset({1, 5}), True),
     Scene("a run after a failed one, local state", _failed_before, Room.words, _ours, frozenset({0, 5})),
+    Scene("a first run: the workspace", _fixed, Room.words, lambda room: [room.work], frozenset({0})),
+    Scene(
+        "a run after a failed one: the workspace", _failed_before, Room.words, lambda room: [room.work], frozenset({0})
+    ),
+    Scene("saving: the workspace", _fixed, store_words, lambda room: [room.work], frozenset({0})),
     Scene("saving: the store's folder", _fixed, store_words, lambda room: [room.store], frozenset({0})),
     Scene(
         "saving: archives on their way",
