@@ -478,3 +478,31 @@ def test_files_that_were_put_back_half_way(tmp_path: Path, store: MemoryStore, m
         ("stop", "needs-changed", "it needs 'a', which is held back"),
     ]
     assert second.plan_and_run()[1] == [("restore", "restored", "a.out"), ("restore", "restored", "b.out")]
+
+
+class Unfinished(Machine):
+    """One whose only step goes on from what its last try has left."""
+
+    def steps(self) -> list[Step]:
+        return [step("a", self.root, command="echo x >>part; test -e go", partial=("part",))]
+
+
+def test_a_step_whose_last_try_cannot_be_put_back_whole_is_left_and_goes_on_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    Unfinished(tmp_path / "first", store).plan_and_run(code=1)
+
+    def torn(*_given: object) -> None:
+        raise TornError("half of it is there")
+
+    second = Unfinished(tmp_path / "second", store)
+    (second.root / "go").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoints, "restore_progress", torn)
+        _plan, run = second.plan_and_run(code=1)
+    assert run == [("stop", "failed-before", "half of it is there; the next run puts that right")]
+    assert not (second.root / "part").exists()
+    assert not any(isinstance(one, events.StepStarted) for one in second.told)
+    assert second.plan_and_run()[1][0][:2] == ("run", "failed-before")
+    assert (second.root / "part").read_text() == "x\nx\n"

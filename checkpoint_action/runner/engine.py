@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
+_NEXT_TIME = "the next run puts that right"
 _SPOOL = 1 << 20  # bytes of a parallel step's output kept in memory
 _CHUNK = 1 << 18
 
@@ -223,7 +224,7 @@ class Engine:
         parts = self._planner.parts(step)
         decision = self._planner.decide(step, parts)
         if fault:
-            decision = Decision(step.id, Action.STOP, Reason.ARCHIVE_MISSING, f"{fault}; the next run puts that right")
+            decision = Decision(step.id, Action.STOP, Reason.ARCHIVE_MISSING, f"{fault}; {_NEXT_TIME}")
         for name in sorted(part for part, value in parts.items() if value in USELESS_INPUTS):
             pattern = name.partition(" ")[2]
             self._tell(events.Warned(f"step '{step.id}': its input {pattern} {USELESS_INPUTS[parts[name]]}"))
@@ -240,10 +241,15 @@ class Engine:
             self._skip(position, decision, self._journal.records[step.id])
             return
         if decision.action is Action.STOP:
-            wanted = not self._options.selection.leaves_out(step.id)
-            if wanted:
-                self._tally.held(decision)
-            self._tell(events.StepHeld(position, decision, wanted))
+            self._hold(position, decision)
+            return
+        self._schedule.settled(position)
+
+    def _hold(self, position: int, decision: Decision) -> None:
+        wanted = not self._options.selection.leaves_out(decision.step)
+        if wanted:
+            self._tally.held(decision)
+        self._tell(events.StepHeld(position, decision, wanted))
         self._schedule.settled(position)
 
     def _missing(self, step: Step) -> str | None:
@@ -273,7 +279,7 @@ class Engine:
         try:
             fault, instead = self._put_back(record), Action.RUN
         except TornError as error:  # on half of what it left, it might do something else than it did
-            fault, instead = f"{error}; the next run puts that right", Action.STOP
+            fault, instead = f"{error}; {_NEXT_TIME}", Action.STOP
         if fault:
             return Decision(step.id, instead, Reason.ARCHIVE_MISSING, fault)
         self._planner.restored()
@@ -286,8 +292,15 @@ class Engine:
 
     def _start(self, position: int, step: Step, parts: Mapping[str, str], decision: Decision) -> None:
         if self._keeping.is_active:
+            try:
+                more = self._keeping.begin(position, step, self._planner.digests)
+            except TornError as error:  # on half of what its last try left, it might do anything
+                text = f"{error}; {_NEXT_TIME}"
+                self._hold(position, self._planner.held.judge(step, replace(decision, action=Action.STOP, detail=text)))
+                return
             self._tell(events.StepStarted(position, decision, step.command))
-            self._keeping.begin(position, step, self._planner.digests)
+            if more is not None:
+                self._tell(more)
         parts, notes = self._planner.as_started(step, parts, self._running.values())
         log = log_of(self._job, step)
         self._running[step.id] = step

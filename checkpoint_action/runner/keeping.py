@@ -65,23 +65,25 @@ class Keeping:
             return str(error) or "it cannot be put back"
         return ""
 
-    def begin(self, position: int, step: Step, digests: ContentDigests) -> None:
+    def begin(self, position: int, step: Step, digests: ContentDigests) -> events.Event | None:
         """Look at the workspace before a step starts, and put back what an unfinished try on another machine left.
 
+        :returns: what there is to tell of it, once it is told that the step starts.
         :raises StoppedError: the run is being stopped.
+        :raises TornError: half of it is there, and what was there before is not.
         """
         if self._checkpoints is None:
-            return
+            return None
         self._checkpoints.look(step.id, digests)
         try:
             size = self._checkpoints.restore_progress(step.id, Path(self._lent.progress.make(step.id)))
         except (StoreError, OSError) as error:
             if self._stop.signum is not None:
                 raise StoppedError from error
-            self._tell(events.Warned(f"step '{step.id}' starts without what an unfinished try left: {error}"))
-            return
-        if size is not None:
-            self._tell(events.ProgressRestored(position, size))
+            if isinstance(error, TornError):
+                raise
+            return events.Warned(f"step '{step.id}' starts without what an unfinished try left: {error}")
+        return None if size is None else events.ProgressRestored(position, size)
 
     def started(self, step: Step, record: Record) -> None:
         """A step starts.
