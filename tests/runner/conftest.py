@@ -1,4 +1,4 @@
-"""A folder that any user can get to."""
+"""A folder that any user can get to, and machines that share a store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from checkpoint_action.runner import uploads
+from tests.runner.machines import Machine
+from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,3 +22,27 @@ def public() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder).resolve()
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One upload follows the other at once."""
+    monkeypatch.setattr(uploads, "_APART", 0.0)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An empty one."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def one(tmp_path: Path, store: MemoryStore) -> Machine:
+    """A machine with a workspace of its own."""
+    return Machine(tmp_path / "one", store)
+
+
+@pytest.fixture
+def other(tmp_path: Path, store: MemoryStore) -> Machine:
+    """Another, with the same store."""
+    return Machine(tmp_path / "other", store)

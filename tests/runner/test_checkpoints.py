@@ -24,7 +24,6 @@ from checkpoint_action.runner.plan import plan_job
 from checkpoint_action.store.bundle import read_header
 from tests.runner.jobs import job, record
 from tests.runner.machines import KEYS, Machine, build, forge, keep_each, writing
-from tests.runner.memory_store import MemoryStore
 from tests.store.trees import scan
 
 if TYPE_CHECKING:
@@ -32,27 +31,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
+    from tests.runner.memory_store import MemoryStore
 
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads_module, "_APART", 0.0)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def one(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "one", store)
-
-
-@pytest.fixture
-def other(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "other", store)
+pytestmark = [
+    pytest.mark.usefixtures("no_pause"),
+    pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them"),
+]
 
 
 RESTORED = (Action.RESTORE, Reason.RESTORED)

@@ -10,38 +10,21 @@ import pytest
 from checkpoint_action.errors import StoreError
 from checkpoint_action.model import Action, Layer, Reason
 from checkpoint_action.runner import finished as module
-from checkpoint_action.runner import uploads
 from tests.runner.jobs import as_nobody, record
 from tests.runner.machines import Machine, keep_each, writing
-from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
+    from tests.runner.memory_store import MemoryStore
+
+pytestmark = [
+    pytest.mark.usefixtures("no_pause"),
+    pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them"),
+]
 
 RESTORED = (Action.RESTORE, Reason.RESTORED)
 SKIPPED = (Action.SKIP, Reason.DONE)
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_APART", 0.0)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def one(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "one", store)
-
-
-@pytest.fixture
-def other(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "other", store)
 
 
 def gone_before_packing(machine: Machine) -> None:

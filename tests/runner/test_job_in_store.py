@@ -8,34 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkpoint_action.errors import StoreError
-from checkpoint_action.runner import uploads
 from tests.runner.machines import Machine, writing
-from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
+    from tests.runner.memory_store import MemoryStore
 
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_APART", 0.0)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def one(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "one", store)
-
-
-@pytest.fixture
-def other(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "other", store)
+pytestmark = [
+    pytest.mark.usefixtures("no_pause"),
+    pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them"),
+]
 
 
 @pytest.mark.parametrize("method", ["find", "read"])

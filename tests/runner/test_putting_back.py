@@ -9,35 +9,16 @@ import pytest
 
 from checkpoint_action.errors import StoreError
 from checkpoint_action.runner import putting_back as module
-from checkpoint_action.runner import uploads
 from tests.runner.machines import Machine, build, keep_each, writing
-from tests.runner.memory_store import MemoryStore
 from tests.store.trees import scan
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tests.runner.memory_store import MemoryStore
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_APART", 0.0)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def one(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "one", store)
-
-
-@pytest.fixture
-def other(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "other", store)
+pytestmark = [
+    pytest.mark.usefixtures("no_pause"),
+    pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them"),
+]
 
 
 def test_a_changed_file_is_put_back_only_over_what_it_was(one: Machine, other: Machine) -> None:

@@ -10,37 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkpoint_action.model import Action, Reason
-from checkpoint_action.runner import uploads
 from checkpoint_action.runner.stored_state import state_of
 from checkpoint_action.store.codec import record_to_json
 from tests.runner.jobs import record
 from tests.runner.machines import KEYS, Machine, forge, writing
-from tests.runner.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tests.runner.memory_store import MemoryStore
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them")
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_APART", 0.0)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def one(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "one", store)
-
-
-@pytest.fixture
-def other(tmp_path: Path, store: MemoryStore) -> Machine:
-    return Machine(tmp_path / "other", store)
+pytestmark = [
+    pytest.mark.usefixtures("no_pause"),
+    pytest.mark.skipif(sys.platform == "win32", reason="links and modes as POSIX has them"),
+]
 
 
 @pytest.mark.parametrize(
