@@ -347,6 +347,7 @@ class Engine:
             lambda: self._runner.run(step, seen, watcher),
             lambda tried: self._ended_beside(position, step, pending, output, tried),
         )
+        self._catch_up()
 
     def _ended_beside(self, position: int, step: Step, pending: Record, output: IO[bytes], tried: Try) -> None:
         """Show what a step has printed in one piece, and record how it ended."""

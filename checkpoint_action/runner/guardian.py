@@ -144,8 +144,8 @@ def guard() -> None:
         signal.signal(number, signal.SIG_IGN)
     temporary = sys.stdin.buffer.readline().decode().rstrip("\n")
     board = sys.stdin.buffer.readline()
-    sys.stdin.buffer.read()  # whoever has forked from us holds the pipe, too
-    if not board:
+    sys.stdin.buffer.read()
+    if not board:  # the run was over, or dead, before it could tell
         return
     from checkpoint_action.runner.watch_board import tokens_on  # noqa: PLC0415  # not on Windows
 

@@ -22,6 +22,7 @@ from checkpoint_action.runner.engine import Engine
 from checkpoint_action.runner.globs import Excludes
 from checkpoint_action.runner.journal import Journal, StatePaths, load
 from checkpoint_action.runner.keys import KeyScheme
+from checkpoint_action.runner.plan import Planner
 from checkpoint_action.runner.process import Command, End, Limits, Outcome
 from checkpoint_action.runner.run_options import RunOptions
 from checkpoint_action.runner.scan import Workspace
@@ -463,6 +464,24 @@ def test_nothing_is_told_before_all_that_is_recorded_is_on_the_disk(
     assert (len(ended.ran), ended.failed) == (9, ("s3",))
     kinds = [kind.split()[0] for kind in world.kinds()]
     assert (kinds.count("StepStarted"), kinds.count("StepEnded")) == (9, 9)
+
+
+def test_a_step_is_told_of_before_the_files_of_the_next_one_are_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.root / "in").touch()
+    seen: list[list[str]] = []
+    parts = Planner.parts
+
+    def looking(planner: Planner, one: Step) -> dict[str, str]:
+        if one.id == "b":
+            seen.append(world.kinds()[1:])
+        return parts(planner, one)
+
+    monkeypatch.setattr(Planner, "parts", looking)
+    world.commands.ends = {"a": [lambda _write, stop: stop.wait(0.2)]}
+    world.run(world.step("a"), world.step("b", inputs=("in",)), jobs=2)
+    assert seen[0] == ["StepStarted a never-ran"]
 
 
 def test_where_the_disk_fails_the_step_that_has_started_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
